@@ -20,11 +20,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from characterise.truth import Truth, truths
-
 from chipwise.api.measure.characterise import Characterised, CharacteriseRequest, characterise_program, plan_of
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.errors import ChipwiseError
-from chipwise.observe.characterise.values import Amount
+from chipwise.observe.characterise.values import Bounded
 from chipwise.planner.values.plan import Plan
 
 FOLDER = Path(__file__).resolve().parent
@@ -50,10 +49,13 @@ def stopwatch(truth: Truth, step_s: float) -> float:
     return max(seconds[1] - seconds[0], 1e-6) / (more - few)
 
 
-def true_workload(truth: Truth, found: Characterised) -> str:
+def true_workload(truth: Truth, character: Characterised) -> str:
     """The same amount of work, as its author would describe it, with a step's time by a stopwatch; of what has no count only
     that it ran on this processor."""
-    hardware, steps = found.found.hardware, next(line for line in found.text.splitlines() if line.split(":")[0] in _AMOUNTS)
+    hardware, steps = (
+        character.character.hardware,
+        next(line for line in character.text.splitlines() if line.split(":")[0] in _AMOUNTS),
+    )
     lines = ["name: truth", steps]
     if truth.model:
         lines += ["kind: train", f"model: {truth.model}", f"batch_samples: {truth.batch}", f"precision: {truth.precision}"]
@@ -61,8 +63,8 @@ def true_workload(truth: Truth, found: Characterised) -> str:
         lines += ["kind: hpc", f"precision: {truth.precision}", f"parallel: {truth.parallel:.2%}"]
     if truth.flop is not None and not truth.model:
         lines += [f"flop_per_step: {truth.flop:.6g}", f"bytes_per_step: {truth.moved:.6g}"]
-    assert isinstance(found.found.step_s, Amount)
-    step_s = 1.0 if truth.flop is None else stopwatch(truth, found.found.step_s.value)
+    assert isinstance(character.character.step_s, Bounded)
+    step_s = 1.0 if truth.flop is None else stopwatch(truth, character.character.step_s.value)
     vcpus = "" if hardware.vcpus is None else f"vcpus: {hardware.vcpus}, "
     lines.append(f"measured: {{on: {hardware.chip}, {vcpus}takes: {step_s:.6g}s, per: step}}")
     return "\n".join(lines) + "\n"
@@ -85,27 +87,37 @@ def proved(session: Session, truth: Truth, seconds: float, processor: str | None
         result = characterise_program(session, request, None, lambda line: None)
     except ChipwiseError as error:
         return Row((truth.program, str(error)), False)
-    found = result.found
-    flop, flop_right = _against(truth.flop, found.flop, FLOP_WITHIN)
+    character = result.character
+    flop, flop_right = _against(truth.flop, character.flop, FLOP_WITHIN)
     true_intensity = truth.flop / truth.moved if truth.flop and truth.moved else None
-    intensity, intensity_right = _against(true_intensity, found.intensity, INTENSITY_WITHIN, bool(truth.flop))
+    intensity, intensity_right = _against(true_intensity, character.intensity, INTENSITY_WITHIN, bool(truth.flop))
     here, there = family(plan_of(session, result.text)), family(plan_of(session, true_workload(truth, result)))
-    share = found.parallel.value if isinstance(found.parallel, Amount) else float("nan")
-    seconds_of_step = found.step_s.value if isinstance(found.step_s, Amount) else float("nan")
-    cells = (truth.program, found.kind, found.step, f"{seconds_of_step:.4g}", flop, intensity, f"{share:.0%}", here, there)
+    share = character.parallel.value if isinstance(character.parallel, Bounded) else float("nan")
+    seconds_of_step = character.step_s.value if isinstance(character.step_s, Bounded) else float("nan")
+    cells = (
+        truth.program,
+        character.kind,
+        character.step,
+        f"{seconds_of_step:.4g}",
+        flop,
+        intensity,
+        f"{share:.0%}",
+        here,
+        there,
+    )
     return Row(cells, flop_right and intensity_right and here == there)
 
 
-def _against(true: float | None, found: object, within: float, unproved: bool = False) -> tuple[str, bool]:
+def _against(true: float | None, character: object, within: float, unproved: bool = False) -> tuple[str, bool]:
     """Of what has no truth, that no number is given; `unproved`: where a number is given that nobody can check."""
     if true is None:
-        if isinstance(found, Amount):
-            return f"{found.value:.4g} (not checked)", unproved
+        if isinstance(character, Bounded):
+            return f"{character.value:.4g} (not checked)", unproved
         return "not countable, said", True
-    if not isinstance(found, Amount):
+    if not isinstance(character, Bounded):
         return f"none of {true:.4g}", False
-    error = found.value / true - 1
-    return f"{found.value:.4g} ({error:+.1%})", abs(error) <= within
+    error = character.value / true - 1
+    return f"{character.value:.4g} ({error:+.1%})", abs(error) <= within
 
 
 def main() -> int:

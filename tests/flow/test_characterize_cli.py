@@ -63,11 +63,8 @@ def test_ctrl_c_ends_the_program_and_its_children(chipwise: Chipwise, tmp_path: 
     command = subprocess.Popen([sys.executable, "-m", "chipwise", *arguments], stderr=subprocess.PIPE, env=environment)
 
     def children() -> list[psutil.Process]:
-        with_word = []
-        for process in psutil.process_iter(["cmdline"]):
-            if "chipwise-test-child" in (process.info["cmdline"] or [])[-1:]:
-                with_word.append(process)
-        return with_word
+        running = psutil.process_iter(["cmdline"])
+        return [process for process in running if "chipwise-test-child" in (process.info["cmdline"] or [])[-1:]]
 
     late = time.monotonic() + 30
     while not children() and time.monotonic() < late:

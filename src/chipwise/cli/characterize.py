@@ -25,7 +25,7 @@ from chipwise.cli.parameter_types import Duration, WholeNumber
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 @click.option("--explain", is_flag=True, help="Answer: is it parallel? Latency? Scaling? Budget?")
 @click.option("--threads", default=None, metavar="N,...", help="Try these numbers of threads; default: 1,2,4.")
-@click.option("--once", is_flag=True, help="Run it once only: fewer things are known then.")
+@click.option("--single-run", is_flag=True, help="Run it once only: fewer things are known then.")
 @click.option("--on", type=CatalogName("chip"), default=None, help="Name the chip that it runs on, if it is not recognised.")
 @click.option("--stdin", type=click.Path(path_type=Path), default=None, help="Give it this file as its standard input.")
 @click.option("--steps", type=WholeNumber(1, 10**15), default=None, help="State how many steps the whole job has.")
@@ -38,7 +38,7 @@ def characterize(
     force: bool,
     explain: bool,
     threads: str | None,
-    once: bool,
+    single_run: bool,
     on: str | None,
     stdin: Path | None,
     steps: int | None,
@@ -48,7 +48,7 @@ def characterize(
     """Run a program for a while, find out what kind of work it is, and write a workload file that `chipwise plan` reads.
 
     The program is run up to four times: at full speed until it is steady, with its operations counted (PyTorch, NumPy), and
-    with fewer threads. It is ended afterwards, with its children; do not give one that must not be run twice, or use --once.
+    with fewer threads. It is ended afterwards, with its children; do not give one that must not be run twice, or use --single-run.
     Ctrl-C ends it and writes nothing.
 
     \b
@@ -70,7 +70,7 @@ def characterize(
         command=command,
         steady_s=steady or characterising.USUAL_S,
         threads=characterising.thread_numbers(threads),
-        once=once,
+        single_run=single_run,
         on=on,
         stdin=stdin,
         steps=steps,
@@ -82,9 +82,9 @@ def characterize(
     write(out, result.text, force)
     plan = characterising.plan_of(session, result.text) if explain else None
     if as_json:
-        answers = {"answers": views.answers_view(result.found, plan)} if explain else {}
-        text.show_json({**views.view(result.found), **answers, "written": str(out)})
+        answers = {"answers": views.answers_view(result.character, plan)} if explain else {}
+        text.show_json({**views.view(result.character), **answers, "written": str(out)})
         return
-    text.show_pairs(views.pairs(result.found))
-    text.show_lines("", *(views.explained(result.found, plan) if explain else ()))
+    text.show_pairs(views.pairs(result.character))
+    text.show_lines("", *(views.explained(result.character, plan) if explain else ()))
     text.say(f"Written: {out}. Next: chipwise plan {out}")

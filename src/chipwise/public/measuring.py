@@ -125,7 +125,7 @@ class MeasureVerbs(Opened):
         out: str | Path | None = None,
         force: bool = False,
         threads: Sequence[int] | None = None,
-        once: bool = False,
+        single_run: bool = False,
         on: str | None = None,
         stdin: str | Path | None = None,
         steps: int | None = None,
@@ -135,7 +135,7 @@ class MeasureVerbs(Opened):
         """Run a program until it has been steady for `seconds`, and say what it is: time, operations, bytes, parallel share.
 
         `workload` of the record is the text of a workload file for `cw.plan`; `out` gets it too. `explain` adds the four
-        answers. The program is run several times unless `once`, and its output is left out.
+        answers. The program is run several times unless `single_run`, and its output is left out.
 
         >>> cw.characterize("python train.py", seconds=30, out="workload.yaml").step_s
         """
@@ -150,7 +150,7 @@ class MeasureVerbs(Opened):
             command=tuple(shlex.split(command)) if isinstance(command, str) else tuple(command),
             steady_s=parse_seconds(seconds),
             threads=None if threads is None else tuple(threads),
-            once=once,
+            single_run=single_run,
             on=on,
             stdin=None if stdin is None else Path(stdin),
             steps=steps,
@@ -159,8 +159,8 @@ class MeasureVerbs(Opened):
         result = characterising.characterise_program(self.api, request, None, lambda line: None)
         if out is not None:
             write(Path(out), result.text, force)
-        answers = {"answers": answers_view(result.found, characterising.plan_of(self.api, result.text))} if explain else {}
-        return Record({**view(result.found), **answers, "workload": result.text})
+        answers = {"answers": answers_view(result.character, characterising.plan_of(self.api, result.text))} if explain else {}
+        return Record({**view(result.character), **answers, "workload": result.text})
 
     def calibrate(
         self, path: str | Path | None = None, *, dry_run: bool = False, force: bool = False, forget: bool = False

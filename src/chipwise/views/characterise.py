@@ -19,17 +19,17 @@ _QUANTITIES = (
 _NAMES = {"flop": "flop_per_step", "moved": "bytes_per_step", "memory": "memory_bytes", "device_memory": "device_memory_bytes"}
 
 
-def view(found: Characterisation) -> dict[str, Any]:
+def view(character: Characterisation) -> dict[str, Any]:
     return {
-        "command": list(found.command),
-        "kind": found.kind,
-        "step": found.step,
-        "precision": found.precision,
-        "pattern": found.pattern,
-        **{_NAMES.get(name, name): _plain(getattr(found, name)) for name in _QUANTITIES},
-        "network": None if found.network is None else asdict(found.network),
-        "hardware": asdict(found.hardware),
-        "notes": list(found.notes),
+        "command": list(character.command),
+        "kind": character.kind,
+        "step": character.step,
+        "precision": character.precision,
+        "pattern": character.pattern,
+        **{_NAMES.get(name, name): _plain(getattr(character, name)) for name in _QUANTITIES},
+        "network": None if character.network is None else asdict(character.network),
+        "hardware": asdict(character.hardware),
+        "notes": list(character.notes),
     }
 
 
@@ -39,21 +39,21 @@ def _plain(quantity: Quantity) -> dict[str, Any]:
     return {"value": quantity.value, "low": quantity.low, "high": quantity.high, "basis": quantity.basis}
 
 
-def pairs(found: Characterisation) -> list[tuple[str, str]]:
+def pairs(character: Characterisation) -> list[tuple[str, str]]:
     """What to show of it, by name."""
     writers = {
-        "time of a step": (found.step_s, duration),
-        "FLOP a step": (found.flop, lambda value: f"{value:.3g}"),
-        "bytes a step": (found.moved, size),
-        "FLOP per byte": (found.intensity, number),
-        "parallel": (found.parallel, percent),
-        "memory": (found.memory, size),
-        "read a step": (found.read, size),
-        "from a disk": (found.read_from_disk, size),
-        "steps": (found.steps, number),
-        "cores in use": (found.cores, number),
+        "time of a step": (character.step_s, duration),
+        "FLOP a step": (character.flop, lambda value: f"{value:.3g}"),
+        "bytes a step": (character.moved, size),
+        "FLOP per byte": (character.intensity, number),
+        "parallel": (character.parallel, percent),
+        "memory": (character.memory, size),
+        "read a step": (character.read, size),
+        "from a disk": (character.read_from_disk, size),
+        "steps": (character.steps, number),
+        "cores in use": (character.cores, number),
     }
-    rows = [("kind", found.kind), ("a step is", STEP_WORDS[found.step])]
+    rows = [("kind", character.kind), ("a step is", STEP_WORDS[character.step])]
     for name, (quantity, write) in writers.items():
         if isinstance(quantity, Missing):
             rows.append((name, f"not known: {quantity.reason}"))
@@ -64,19 +64,19 @@ def pairs(found: Characterisation) -> list[tuple[str, str]]:
     return rows
 
 
-def explained(found: Characterisation, plan: Plan | None) -> list[str]:
+def explained(character: Characterisation, plan: Plan | None) -> list[str]:
     """The four questions, by what was measured and by what a plan adds."""
     planned: Sequence[str] = () if plan is None else [answer.told for answer in plan.answers]
     lines = []
-    for index, answer in enumerate(measured_answers(found)):
+    for index, answer in enumerate(measured_answers(character)):
         further = f" Planned: {planned[index]}" if index < len(planned) else ""
         lines.append(f"{answer.question} {answer.measured}{further}")
     return lines
 
 
-def answers_view(found: Characterisation, plan: Plan | None) -> list[dict[str, str | None]]:
+def answers_view(character: Characterisation, plan: Plan | None) -> list[dict[str, str | None]]:
     planned = [] if plan is None else [answer.told for answer in plan.answers]
-    rows: list[MeasuredAnswer] = list(measured_answers(found))
+    rows: list[MeasuredAnswer] = list(measured_answers(character))
     return [
         {"question": row.question, "measured": row.measured, "planned": planned[index] if index < len(planned) else None}
         for index, row in enumerate(rows)

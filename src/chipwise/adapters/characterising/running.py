@@ -1,7 +1,7 @@
 """Runs a program once, looks at it until somebody has seen enough, and ends it with all that it started.
 
 The program has a session of its own, so Ctrl-C reaches us alone, and we end it. All its processes carry a tag
-(`adapters/process_tag.py`) by which they are found wherever they go. Its output is passed through, or left out.
+(`adapters/process_tag.py`) by which they are character wherever they go. Its output is passed through, or left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BACKGROUND_S = 0.5  # processes that are left so long after the program ended ru
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Launch:
     command: tuple[str, ...]
     stdin: Path | None = None
 
@@ -49,7 +49,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RunMode:
     """How a run is done: "time" or "count", with so many threads, and where its output goes (None: nowhere)."""
 
     mode: str = "time"
@@ -58,7 +58,7 @@ class Way:
     longest_s: float = 600.0
 
 
-def observe(program: Program, way: Way, enough: Callable[[Observed], bool]) -> Observed:
+def observe(program: Launch, way: RunMode, enough: Callable[[Observed], bool]) -> Observed:
     """Until it ends, `enough` is true of what was seen, or `way.longest_s` have passed. A failure of the program is raised."""
     tag = process_tag.tag_of(f"characterize-{secrets.token_hex(8)}")
     with tempfile.TemporaryDirectory(prefix="chipwise-", ignore_cleanup_errors=True) as name:
@@ -73,8 +73,8 @@ def observe(program: Program, way: Way, enough: Callable[[Observed], bool]) -> O
 
 
 def _watched(
-    program: Program,
-    way: Way,
+    program: Launch,
+    way: RunMode,
     process: subprocess.Popen[bytes],
     folder: Path,
     tag: int,
@@ -84,7 +84,7 @@ def _watched(
     began, sampler = time.monotonic(), Sampler()
     samples: list[Sample] = []
     steps = _StepFiles(folder)
-    looked = 0.0
+    last_look = 0.0
     while True:
         with suppress(subprocess.TimeoutExpired):
             process.wait(EVERY_S)
@@ -92,8 +92,8 @@ def _watched(
         code = process.poll()
         if (sample := sampler.sample(_processes(process.pid, tag))) is not None and code is None:
             samples.append(sample)
-        if code is not None or now - began > way.longest_s or now - looked > 1.0:
-            looked = now
+        if code is not None or now - began > way.longest_s or now - last_look > 1.0:
+            last_look = now
             seen = Observed(
                 began_s=began,
                 wall_s=now - began,
@@ -111,7 +111,7 @@ def _watched(
                 return seen
 
 
-def _check_end(program: Program, code: int, wall_s: float, tag: int) -> None:
+def _check_end(program: Launch, code: int, wall_s: float, tag: int) -> None:
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         raise OutsideFailed(f"{program.title} was killed by {name} after {duration(wall_s)}.", remedy="Nothing was written.")
@@ -126,14 +126,14 @@ def _check_end(program: Program, code: int, wall_s: float, tag: int) -> None:
         if time.monotonic() > late:
             raise BadInput(
                 f"{program.title} ended and left {len(left)} process{'es' if len(left) > 1 else ''} in the background, which "
-                "cannot be told from its own work; they were ended.",
+                "cannot be measured with it; they were ended.",
                 remedy="Start it so that it stays in the foreground.",
             )
         time.sleep(0.05)
 
 
 @contextmanager
-def _started(program: Program, way: Way, folder: Path, tag: int) -> Iterator[subprocess.Popen[bytes]]:
+def _started(program: Launch, way: RunMode, folder: Path, tag: int) -> Iterator[subprocess.Popen[bytes]]:
     with _opened(program.stdin) as source:
         try:
             process = subprocess.Popen(
@@ -177,7 +177,7 @@ def _descriptor(stream: IO[str]) -> int | None:
         return None
 
 
-def _environment(way: Way, folder: Path) -> dict[str, str]:
+def _environment(way: RunMode, folder: Path) -> dict[str, str]:
     environment = dict(os.environ)
     settings = {"folder": str(folder), "mode": way.mode}
     paths = [str(INJECTED), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
@@ -227,9 +227,9 @@ class _StepFiles:
             with suppress(OSError), path.open("rb") as file:
                 file.seek(offset)
                 content = file.read()
-                whole = content[: content.rfind(b"\n") + 1]
-                times = times + [float(line) for line in whole.split()]
-                self._read[path] = (offset + len(whole), times)
+                complete = content[: content.rfind(b"\n") + 1]
+                times = times + [float(line) for line in complete.split()]
+                self._read[path] = (offset + len(complete), times)
             kind = path.name.split("-")[1]
             if len(times) > len(kinds.get(kind, [])):
                 kinds[kind] = times
@@ -260,7 +260,7 @@ def _progress(folder: Path) -> Mapping[str, float | None] | None:
     return None
 
 
-def refuse_short(program: Program, seen: Observed, shortest_s: float) -> None:
+def refuse_short(program: Launch, seen: Observed, shortest_s: float) -> None:
     if seen.ended and seen.wall_s < shortest_s:
         raise NoResult(
             f"{program.title} ended after {duration(seen.wall_s)}: too soon to be measured; nothing was written.",

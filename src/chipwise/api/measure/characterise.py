@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from chipwise.errors import BadInput, ChipwiseError, NoResult
-from chipwise.observe.characterise.characterise import SHORTEST_S, Seen, characterise, pace, steady_since
+from chipwise.observe.characterise.characterise import SHORTEST_S, ProgramRuns, characterise, pace, steady_since
 from chipwise.observe.characterise.values import REPEAT, SECOND, Characterisation, Hardware, Observed
 from chipwise.observe.characterise.workload_text import workload_text
 from chipwise.text import duration
 
 if TYPE_CHECKING:
-    from chipwise.adapters.characterising.running import Program
+    from chipwise.adapters.characterising.running import Launch
     from chipwise.api.session.wiring import Session
     from chipwise.planner.values.plan import Plan
 
@@ -31,7 +31,7 @@ class CharacteriseRequest:
     command: tuple[str, ...]
     steady_s: float = USUAL_S
     threads: tuple[int, ...] | None = None  # numbers that are tried; None: the usual ones that this machine has cores for
-    once: bool = False  # a single run: neither operations of NumPy nor other numbers of threads
+    single_run: bool = False  # a single run: neither operations of NumPy nor other numbers of threads
     on: str | None = None
     stdin: Path | None = None
     steps: float | None = None
@@ -40,26 +40,26 @@ class CharacteriseRequest:
 
 @dataclass(frozen=True, slots=True)
 class Characterised:
-    found: Characterisation
+    character: Characterisation
     text: str  # of a workload file
 
 
 def characterise_program(
     session: Session, request: CharacteriseRequest, output: IO[str] | None, say: Callable[[str], None]
 ) -> Characterised:
-    from chipwise.adapters.characterising.running import Program, Way, observe, refuse_short
+    from chipwise.adapters.characterising.running import Launch, RunMode, observe, refuse_short
 
     if not request.command or not request.command[0].strip():
         raise BadInput("No program is given.", remedy="For example: chipwise characterize -- python train.py")
     chip = None if request.on is None else session.names.one_chip(request.on).chip.name
-    program = Program(request.command, request.stdin)
+    program = Launch(request.command, request.stdin)
     say(f"Running {program.title} until it has been steady for {duration(request.steady_s)}.")
     longest = UNSTEADY * request.steady_s + 60.0
-    mode = "count" if request.once else "time"
-    timed = observe(program, Way(mode, output=output, longest_s=longest), _steady_for(request.steady_s))
+    mode = "count" if request.single_run else "time"
+    timed = observe(program, RunMode(mode, output=output, longest_s=longest), _steady_for(request.steady_s))
     refuse_short(program, timed, SHORTEST_S)
     notes: list[str] = []
-    if request.once:
+    if request.single_run:
         counted = timed if (timed.counts or {}).get("framework") == "torch" else None
         notes.append("One run only: operations of NumPy and other numbers of threads were left out.")
     else:
@@ -72,9 +72,9 @@ def characterise_program(
         )
     hardware = _hardware(session, counted or timed, chip)
     by_threads = {}
-    if not request.once and rhythm.step != SECOND and not _device(counted):
+    if not request.single_run and rhythm.step != SECOND and not _device(counted):
         by_threads = _by_threads(program, request, timed, counted, rhythm.step, say)
-    seen = Seen(
+    seen = ProgramRuns(
         command=request.command,
         timed=timed,
         counted=counted,
@@ -82,10 +82,10 @@ def characterise_program(
         hardware=hardware,
         stated_steps=request.steps,
     )
-    found = characterise(seen)
-    assert found is not None  # it has a pace
-    found = replace(found, notes=(*found.notes, *notes))
-    return Characterised(found, workload_text(found, request.name or _name(request.command)))
+    character = characterise(seen)
+    assert character is not None  # it has a pace
+    character = replace(character, notes=(*character.notes, *notes))
+    return Characterised(character, workload_text(character, request.name or _name(request.command)))
 
 
 def thread_numbers(text: str | None) -> tuple[int, ...] | None:
@@ -118,9 +118,9 @@ def _steady_for(seconds: float) -> Callable[[Observed], bool]:
     return enough
 
 
-def _counted(program: Program, timed: Observed, say: Callable[[str], None], notes: list[str]) -> Observed | None:
+def _counted(program: Launch, timed: Observed, say: Callable[[str], None], notes: list[str]) -> Observed | None:
     """The run in which operations are counted; None where the program is not Python, or does not run while it is counted."""
-    from chipwise.adapters.characterising.running import Way, observe
+    from chipwise.adapters.characterising.running import RunMode, observe
 
     if timed.counts is None:
         return None
@@ -132,14 +132,14 @@ def _counted(program: Program, timed: Observed, say: Callable[[str], None], note
 
     longest = max(COUNTED_S, 20 * timed.wall_s) if timed.ended else COUNTED_S
     try:
-        return observe(program, Way("count", longest_s=longest), enough)
+        return observe(program, RunMode("count", longest_s=longest), enough)
     except ChipwiseError as error:
         notes.append(f"Operations are not known: the program does not run while they are counted ({error.message})")
         return None
 
 
 def _by_threads(
-    program: Program,
+    program: Launch,
     request: CharacteriseRequest,
     timed: Observed,
     counted: Observed | None,
@@ -147,7 +147,7 @@ def _by_threads(
     say: Callable[[str], None],
 ) -> dict[int, Observed]:
     from chipwise.adapters.characterising.running import THREADS as SETTINGS
-    from chipwise.adapters.characterising.running import Way, observe
+    from chipwise.adapters.characterising.running import RunMode, observe
 
     vcpus = _vcpus()
     wanted = request.threads or tuple(number for number in THREADS if number <= vcpus)
@@ -158,20 +158,20 @@ def _by_threads(
         if usual is not None:
             runs[vcpus] = usual
     seconds = max(request.steady_s / 4, 2.0)
-    enough = _done if mode == "count" else _steady_for(seconds)
+    enough = _is_counted if mode == "count" else _steady_for(seconds)
     longest = max(COUNTED_S, 5 * timed.wall_s) if timed.ended else UNSTEADY * seconds + 60.0
     for number in wanted:
         if number in runs or number > vcpus:
             continue
         say(f"Running it with {number} thread{'s' if number > 1 else ''}.")
         try:
-            runs[number] = observe(program, Way(mode, threads=number, longest_s=longest), enough)
+            runs[number] = observe(program, RunMode(mode, threads=number, longest_s=longest), enough)
         except ChipwiseError:
             continue  # it does not run so: one number less
     return runs
 
 
-def _done(seen: Observed) -> bool:
+def _is_counted(seen: Observed) -> bool:
     return bool((seen.counts or {}).get("done"))
 
 
@@ -191,8 +191,8 @@ def _hardware(session: Session, seen: Observed, chip: str | None) -> Hardware:
 
     device, vcpus = _device(seen), _vcpus()
     if device:
-        named = chip or session.names.chip_within(device)
-        return Hardware(named, 1, None, "" if named else f"{device} is not in the catalog")
+        device_chip = chip or session.names.chip_within(device)
+        return Hardware(device_chip, 1, None, "" if device_chip else f"{device} is not in the catalog")
     if chip is not None:
         is_cpu = session.catalog.chips[chip].kind.value == "cpu"
         return Hardware(chip, 1, vcpus if is_cpu else None)

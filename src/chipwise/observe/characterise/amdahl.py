@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chipwise.observe.characterise.values import Amount, Quantity
+from chipwise.observe.characterise.values import Bounded, Quantity
 from chipwise.observe.sample import Missing
 
 LEAST_ERROR = 0.03
@@ -32,10 +32,10 @@ def parallel_share(seconds: Mapping[int, tuple[float, float, float]]) -> Quantit
         denominator += gain * gain
         slack = max(slack, (high - low) / (2 * value))
     share = numerator / denominator
-    most = 1 - 1 / max(seconds)
-    half = 2 * slack / most
+    largest_gain = 1 - 1 / max(seconds)
+    half = 2 * slack / largest_gain
     runs = ", ".join(f"{threads} thread{'s' if threads > 1 else ''}" for threads in sorted(seconds))
-    return Amount(_bounded(share), _bounded(share - half), _bounded(share + half), f"runs with {runs}")
+    return Bounded(_bounded(share), _bounded(share - half), _bounded(share + half), f"runs with {runs}")
 
 
 def share_of_cores(cores: float, vcpus: int) -> Quantity:
@@ -44,7 +44,7 @@ def share_of_cores(cores: float, vcpus: int) -> Quantity:
         return Missing("the machine has one core only")
     busy = min(max(cores, 1.0), float(vcpus))
     share = (1 - 1 / busy) / (1 - 1 / vcpus)
-    return Amount(_bounded(share), _bounded(share - 0.2), _bounded(share + 0.2), "the cores that it kept busy, on average")
+    return Bounded(_bounded(share), _bounded(share - 0.2), _bounded(share + 0.2), "the cores that it kept busy, on average")
 
 
 def _bounded(share: float) -> float:

@@ -17,7 +17,7 @@ from chipwise.observe.characterise.values import (
     REPEAT,
     RUN,
     SECOND,
-    Amount,
+    Bounded,
     Characterisation,
     Hardware,
     Observed,
@@ -33,7 +33,7 @@ SHORTEST_S = 0.5  # a run that ends sooner tells nothing of what it would do for
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProgramRuns:
     command: tuple[str, ...]
     timed: Observed
     counted: Observed | None
@@ -79,17 +79,17 @@ def pace(observed: Observed, counts: Mapping[str, object] | None) -> Pace | None
         if since is not None:
             return Pace(kind, steady.step_seconds([time for time in times if time >= since]), since, "the times of its steps")
     if observed.progress is not None and (rate := observed.progress.get("steady")):
-        return Pace(JOB, _around(1 / rate, RUN_ERROR), observed.began_s, "what it reports by chipwise.job")
+        return Pace(JOB, _near(1 / rate, RUN_ERROR), observed.began_s, "what it reports by chipwise.job")
     if counts is not None and counts.get("step") == REPEAT and _number(counts, "step_net_s") > 0:
         net_s = _number(counts, "step_net_s")
-        return Pace(REPEAT, _around(net_s, NET_ERROR), observed.began_s, "its operations, without what counting them took")
+        return Pace(REPEAT, _near(net_s, NET_ERROR), observed.began_s, "its operations, without what counting them took")
     if observed.ended:
-        return Pace(RUN, _around(observed.wall_s, RUN_ERROR), observed.began_s, "the time of the whole run")
+        return Pace(RUN, _near(observed.wall_s, RUN_ERROR), observed.began_s, "the time of the whole run")
     since = steady.steady_samples(observed.samples)
     return None if since is None else Pace(SECOND, (1.0, 1.0, 1.0), since, "its definition")
 
 
-def characterise(seen: Seen) -> Characterisation | None:
+def characterise(seen: ProgramRuns) -> Characterisation | None:
     """None where its speed never became steady."""
     timed, run = seen.timed, seen.counted
     counts = None if run is None else run.counts
@@ -108,7 +108,7 @@ def characterise(seen: Seen) -> Characterisation | None:
         command=seen.command,
         kind=kind,
         step=rhythm.step,
-        step_s=Amount(*rhythm.seconds, rhythm.basis),
+        step_s=Bounded(*rhythm.seconds, rhythm.basis),
         steady_after_s=rhythm.since_s - timed.began_s if rhythm.step not in (RUN, REPEAT, JOB) else None,
         flop=per_step.flop,
         moved=per_step.moved,
@@ -148,7 +148,7 @@ def delayed_share(samples: Sequence[Sample], cores: Quantity) -> float:
     return delayed / (delayed + cores.value) if delayed + cores.value > 0 else 0.0
 
 
-def _per_step(seen: Seen, rhythm: Pace) -> StepCounts:
+def _per_step(seen: ProgramRuns, rhythm: Pace) -> StepCounts:
     run = seen.counted
     steps = {RUN: 1.0, SECOND: None}.get(rhythm.step)
     counts = None if run is None else run.counts
@@ -169,14 +169,14 @@ def _per_step(seen: Seen, rhythm: Pace) -> StepCounts:
     return per_step
 
 
-def _parallel(seen: Seen, rhythm: Pace, cores: Quantity, device: str) -> Quantity:
+def _parallel(seen: ProgramRuns, rhythm: Pace, cores: Quantity, device: str) -> Quantity:
     if device != "cpu":
         return Missing(f"the work is done by {device}, whatever the number of threads")
     times = {}
     for threads, observed in seen.by_threads.items():
-        one = pace(observed, observed.counts)
-        if one is not None and one.step == rhythm.step and one.step != SECOND:
-            times[threads] = one.seconds
+        rhythm_there = pace(observed, observed.counts)
+        if rhythm_there is not None and rhythm_there.step == rhythm.step and rhythm_there.step != SECOND:
+            times[threads] = rhythm_there.seconds
     if len(times) > 1:
         return amdahl.parallel_share(times)
     if isinstance(cores, Missing) or seen.hardware.vcpus is None:
@@ -184,22 +184,22 @@ def _parallel(seen: Seen, rhythm: Pace, cores: Quantity, device: str) -> Quantit
     return amdahl.share_of_cores(cores.value, seen.hardware.vcpus)
 
 
-def _steps(seen: Seen, rhythm: Pace) -> Quantity:
+def _steps(seen: ProgramRuns, rhythm: Pace) -> Quantity:
     timed = seen.timed
     if seen.stated_steps is not None:
-        return Amount(seen.stated_steps, seen.stated_steps, seen.stated_steps, "--steps")
+        return Bounded(seen.stated_steps, seen.stated_steps, seen.stated_steps, "--steps")
     if timed.progress is not None and (total := timed.progress.get("total")):
-        return Amount(total, total, total, "what it reports by chipwise.job")
+        return Bounded(total, total, total, "what it reports by chipwise.job")
     if rhythm.step == RUN:
-        return Amount(1.0, 1.0, 1.0, "it ended by itself")
+        return Bounded(1.0, 1.0, 1.0, "it ended by itself")
     if timed.ended and rhythm.step in timed.step_times:
         seen_steps = float(len(timed.step_times[rhythm.step]))
-        return Amount(seen_steps, seen_steps, seen_steps, "it ended by itself")
+        return Bounded(seen_steps, seen_steps, seen_steps, "it ended by itself")
     if timed.ended:
-        return Amount.around(timed.wall_s / rhythm.seconds[0], 0.2, "it ended by itself; its start counts as steps")
+        return Bounded.near(timed.wall_s / rhythm.seconds[0], 0.2, "it ended by itself; its start counts as steps")
     facts = timed.counts or {}
     if rhythm.step == BAR and (total := _number(facts, "bar_total")):
-        return Amount(total, total, total, "the length of its progress bar")
+        return Bounded(total, total, total, "the length of its progress bar")
     if rhythm.step in (OPTIMIZER, LOADER, FORWARD) and (epoch := _number(facts, "batches_per_epoch")):
         return Missing(f"an epoch has {epoch:,.0f} batches; how many epochs there are is not known")
     return Missing("the program does not tell")
@@ -210,40 +210,40 @@ def _waited(timed: Observed, rhythm: Pace) -> Quantity:
     batches, waited = _number(facts, "batches"), _number(facts, "data_wait_s")
     if not batches:
         return Missing("it has no DataLoader")
-    return Amount.around(min(waited / batches / rhythm.seconds[0], 1.0), 0.1, "the time that the DataLoader took")
+    return Bounded.near(min(waited / batches / rhythm.seconds[0], 1.0), 0.1, "the time that the DataLoader took")
 
 
-def _around(value: float, relative: float) -> tuple[float, float, float]:
+def _near(value: float, relative: float) -> tuple[float, float, float]:
     return value, value * (1 - relative), value * (1 + relative)
 
 
 def _mean(samples: Sequence[Sample], name: str, basis: str) -> Quantity:
     values = [value for sample in samples if (value := sample.value(name)) is not None]
-    return Amount(fmean(values), min(values), max(values), basis) if values else Missing("it was over before it was sampled")
+    return Bounded(fmean(values), min(values), max(values), basis) if values else Missing("it was over before it was sampled")
 
 
 def _peak(samples: Sequence[Sample], name: str) -> Quantity:
     values = [value for sample in samples if (value := sample.value(name)) is not None]
     if not values:
         return Missing("it was over before it was sampled")
-    return Amount(max(values), max(values), 1.05 * max(values), "the highest of all samples")
+    return Bounded(max(values), max(values), 1.05 * max(values), "the highest of all samples")
 
 
 def _grown(samples: Sequence[Sample], name: str, steps: float, basis: str) -> Quantity:
     values = [value for sample in samples if (value := sample.value(name)) is not None]
     if len(values) < 2 or steps <= 0:
         return Missing("the system does not show it for this program")
-    return Amount.around(max(values[-1] - values[0], 0.0) / steps, 0.1, basis)
+    return Bounded.near(max(values[-1] - values[0], 0.0) / steps, 0.1, basis)
 
 
 def _stated(facts: Mapping[str, object], name: str, basis: str, reason: str) -> Quantity:
     value = _number(facts, name)
-    return Amount(value, value, value, basis) if value else Missing(reason)
+    return Bounded(value, value, value, basis) if value else Missing(reason)
 
 
 def _sum_of(value: object, steps: float, basis: str, reason: str) -> Quantity:
     total = sum(value.values()) if isinstance(value, Mapping) else 0.0
-    return Amount.around(total / steps, 0.01, basis) if total and steps else Missing(reason)
+    return Bounded.near(total / steps, 0.01, basis) if total and steps else Missing(reason)
 
 
 def _silent(samples: Sequence[Sample]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from chipwise.observe.characterise.values import Amount, Network, Quantity
+from chipwise.observe.characterise.values import Bounded, Network, Quantity
 from chipwise.observe.sample import Missing
 
 LEAST_COVERED = 0.5
@@ -49,8 +49,8 @@ def from_counters(counters: Mapping[str, float], steps: float, precision: str) -
     lines = counters.get("cache_misses")
     moved: Quantity = Missing("the processor does not count what comes from memory")
     if lines is not None:
-        moved = Amount.around(lines * LINE_BYTES / steps, 0.3, "misses of the last cache, 64 bytes each")
-    flop = Amount.around(counters["flop"] / steps, 0.05, "the processor's counters")
+        moved = Bounded.near(lines * LINE_BYTES / steps, 0.3, "misses of the last cache, 64 bytes each")
+    flop = Bounded.near(counters["flop"] / steps, 0.05, "the processor's counters")
     return StepCounts(flop, moved, precision)
 
 
@@ -92,8 +92,8 @@ def _of_numpy(counts: Mapping[str, object], step: str, steps: float | None) -> S
     precision = max(formats, key=lambda name: formats[name], default=USUAL_PRECISION)
     basis = "the operations of NumPy"
     return StepCounts(
-        flop=Amount.around(flop, COUNT_ERROR, basis),
-        moved=Amount.around(moved, BYTES_ERROR, basis),
+        flop=Bounded.near(flop, COUNT_ERROR, basis),
+        moved=Bounded.near(moved, BYTES_ERROR, basis),
         precision=precision if precision in _PRECISIONS else USUAL_PRECISION,
     )
 
@@ -131,9 +131,9 @@ def _layers(counts: Mapping[str, object], forward: float) -> str:
     return "vit" if attention > 0.01 else "mlp"
 
 
-def _spread(values: Sequence[float], least: float, basis: str) -> Amount:
+def _spread(values: Sequence[float], least: float, basis: str) -> Bounded:
     mean = sum(values) / len(values)
-    return Amount(mean, min(*values, mean * (1 - least)), max(*values, mean * (1 + least)), basis)
+    return Bounded(mean, min(*values, mean * (1 - least)), max(*values, mean * (1 + least)), basis)
 
 
 def _number(counts: Mapping[str, object], name: str) -> float:

@@ -37,10 +37,10 @@ def steady_samples(samples: Sequence[Sample]) -> float | None:
     return None
 
 
-def _starts(count: int, least: int) -> list[int]:
-    if count < least:
+def _starts(count: int, fewest: int) -> list[int]:
+    if count < fewest:
         return []
-    latest = min(count // 2, count - least)
+    latest = min(count // 2, count - fewest)
     return sorted({round(latest * place / CANDIDATES) for place in range(CANDIDATES + 1)})
 
 

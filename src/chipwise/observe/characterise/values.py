@@ -34,7 +34,7 @@ NOT_READ = Missing("they were not read")
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class Bounded:
     """A number with its interval, and what it rests on."""
 
     value: float
@@ -43,11 +43,11 @@ class Amount:
     basis: str
 
     @classmethod
-    def around(cls, value: float, relative: float, basis: str) -> Amount:
+    def near(cls, value: float, relative: float, basis: str) -> Bounded:
         return cls(value, value * (1 - relative), value * (1 + relative), basis)
 
 
-Quantity = Amount | Missing
+Quantity = Bounded | Missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,4 +127,4 @@ class Characterisation:
         if isinstance(self.moved, Missing):
             return self.moved
         low, high = self.flop.low / self.moved.high, self.flop.high / self.moved.low
-        return Amount(self.flop.value / self.moved.value, low, high, self.flop.basis)
+        return Bounded(self.flop.value / self.moved.value, low, high, self.flop.basis)

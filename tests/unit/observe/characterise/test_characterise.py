@@ -8,8 +8,8 @@ import pytest
 
 from chipwise.observe.characterise import amdahl, steady
 from chipwise.observe.characterise.answers import measured_answers
-from chipwise.observe.characterise.characterise import Seen, characterise, delayed_share
-from chipwise.observe.characterise.values import Amount, Characterisation, Hardware, Observed
+from chipwise.observe.characterise.characterise import ProgramRuns, characterise, delayed_share
+from chipwise.observe.characterise.values import Bounded, Characterisation, Hardware, Observed
 from chipwise.observe.characterise.workload_text import workload_text
 from chipwise.observe.sample import PROGRAM, Missing, Sample
 from chipwise.workload.kinds import Hpc, Train
@@ -66,9 +66,9 @@ def run(**changes: object) -> Observed:
 
 def of(timed: Observed, counted: Observed | None = None, **others: Observed) -> Characterisation:
     by_threads = {int(name[1:]): observed for name, observed in others.items()}
-    found = characterise(Seen(("python", "train.py"), timed, counted, by_threads, HERE))
-    assert found is not None
-    return found
+    character = characterise(ProgramRuns(("python", "train.py"), timed, counted, by_threads, HERE))
+    assert character is not None
+    return character
 
 
 def test_the_slow_start_is_left_out() -> None:
@@ -83,16 +83,16 @@ def test_the_slow_start_is_left_out() -> None:
 
 def test_steps_that_take_longer_and_longer_are_not_steady() -> None:
     assert steady.steady_steps([step**2.0 for step in range(60)]) is None
-    assert characterise(Seen(("a",), run(samples=samples(3)), None, {}, HERE)) is None
+    assert characterise(ProgramRuns(("a",), run(samples=samples(3)), None, {}, HERE)) is None
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.9, 1.0])
 def test_the_parallel_share_of_exact_times_is_found(share: float) -> None:
     times = {threads: (10 * (1 - share + share / threads),) * 3 for threads in (1, 2, 4)}
-    found = amdahl.parallel_share(times)  # type: ignore[arg-type]
-    assert isinstance(found, Amount)
-    assert found.value == pytest.approx(share, abs=1e-9)
-    assert found.low <= share <= found.high
+    character = amdahl.parallel_share(times)  # type: ignore[arg-type]
+    assert isinstance(character, Bounded)
+    assert character.value == pytest.approx(share, abs=1e-9)
+    assert character.low <= share <= character.high
 
 
 def test_one_run_says_nothing_of_threads() -> None:
@@ -100,11 +100,11 @@ def test_one_run_says_nothing_of_threads() -> None:
 
 
 def test_operations_that_repeat_are_a_step() -> None:
-    found = of(run(), run(counts=NUMPY))
-    assert (found.kind, found.step, found.precision) == ("hpc", "repeat", "fp64")
-    assert isinstance(found.intensity, Amount)
-    assert found.intensity.value == pytest.approx(0.04)
-    work = parse(workload_text(found, "a"))
+    character = of(run(), run(counts=NUMPY))
+    assert (character.kind, character.step, character.precision) == ("hpc", "repeat", "fp64")
+    assert isinstance(character.intensity, Bounded)
+    assert character.intensity.value == pytest.approx(0.04)
+    work = parse(workload_text(character, "a"))
     assert isinstance(work, Hpc)
     assert work.flop_per_step == pytest.approx(4e6)
     assert work.measured is not None
@@ -113,45 +113,45 @@ def test_operations_that_repeat_are_a_step() -> None:
 
 
 def test_counts_that_explain_little_of_the_time_are_not_given() -> None:
-    found = of(run(), run(counts={**NUMPY, "step_inside_s": 0.01}))
-    assert isinstance(found.flop, Missing)
-    assert "10% of the time" in found.flop.reason
-    work = parse(workload_text(found, "a"))
+    character = of(run(), run(counts={**NUMPY, "step_inside_s": 0.01}))
+    assert isinstance(character.flop, Missing)
+    assert "10% of the time" in character.flop.reason
+    work = parse(workload_text(character, "a"))
     assert isinstance(work, Hpc)
     assert work.is_unknown
 
 
 def test_a_network_becomes_a_training_that_can_be_read() -> None:
     steps = [0.1 * step for step in range(100)]
-    found = of(run(step_times={"optimizer": steps}, counts={"batches": 100, "data_wait_s": 2.0}), run(counts=TORCH))
-    assert found.network is not None
-    assert (found.kind, found.network.layers, found.network.image_size) == ("train", "cnn", 64)
-    assert found.network.macs == round(2e9 / 2 / 32)
-    assert isinstance(found.data_wait, Amount)
-    assert found.data_wait.value == pytest.approx(0.2)
-    assert isinstance(found.transfers, Amount)
-    assert found.transfers.value == pytest.approx(1e6)
-    work = parse(workload_text(found, "a"))
+    character = of(run(step_times={"optimizer": steps}, counts={"batches": 100, "data_wait_s": 2.0}), run(counts=TORCH))
+    assert character.network is not None
+    assert (character.kind, character.network.layers, character.network.image_size) == ("train", "cnn", 64)
+    assert character.network.macs == round(2e9 / 2 / 32)
+    assert isinstance(character.data_wait, Bounded)
+    assert character.data_wait.value == pytest.approx(0.2)
+    assert isinstance(character.transfers, Bounded)
+    assert character.transfers.value == pytest.approx(1e6)
+    work = parse(workload_text(character, "a"))
     assert isinstance(work, Train)
     assert work.batch_samples == 32
 
 
 def test_a_run_that_ends_is_the_job() -> None:
-    found = of(run(exit_code=0), None)
-    assert found.step == "run"
-    assert "per: job" in workload_text(found, "a")
-    assert isinstance(found.flop, Missing)
+    character = of(run(exit_code=0), None)
+    assert character.step == "run"
+    assert "per: job" in workload_text(character, "a")
+    assert isinstance(character.flop, Missing)
 
 
 def test_a_program_without_steps_is_counted_in_seconds() -> None:
-    found = of(run())
-    assert found.step == "second"
-    assert "NOT KNOWN" in workload_text(found, "a")
+    character = of(run())
+    assert character.step == "second"
+    assert "NOT KNOWN" in workload_text(character, "a")
 
 
 def test_a_name_that_breaks_out_of_a_comment_stays_in_it() -> None:
-    found = replace(of(run()), command=("a\nkind: train", "\x1b[31m"))
-    assert parse(workload_text(found, "a")).kind == "hpc"
+    character = replace(of(run()), command=("a\nkind: train", "\x1b[31m"))
+    assert parse(workload_text(character, "a")).kind == "hpc"
 
 
 def test_all_four_questions_are_answered() -> None:
@@ -161,6 +161,6 @@ def test_all_four_questions_are_answered() -> None:
 
 def test_neighbours_that_held_the_cores_are_noticed() -> None:
     seen = [replace(sample, readings={**sample.readings, "cpu_delayed": sample.at_s}) for sample in samples(50)]
-    found = of(run(samples=seen))
-    assert delayed_share(seen, found.cores) == pytest.approx(0.5)
-    assert "Other programs held the cores for 50%" in found.notes[0]
+    character = of(run(samples=seen))
+    assert delayed_share(seen, character.cores) == pytest.approx(0.5)
+    assert "Other programs held the cores for 50%" in character.notes[0]

@@ -8,7 +8,7 @@ import importlib.util
 import os
 import sys
 
-_OURS = os.path.dirname(os.path.abspath(__file__))
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 def _hook() -> None:
@@ -21,7 +21,7 @@ def _hook() -> None:
 
 
 def _own_sitecustomize() -> None:
-    places = [place for place in sys.path if os.path.abspath(place or ".") != _OURS]
+    places = [place for place in sys.path if os.path.abspath(place or ".") != _FOLDER]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", places)
     if spec is not None and spec.loader is not None:
         module = importlib.util.module_from_spec(spec)

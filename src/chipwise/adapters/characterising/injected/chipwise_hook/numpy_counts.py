@@ -178,8 +178,8 @@ def _array_class(np: Any, tally: Tally) -> Any:
             result = getattr(ufunc, method)(*values, **kwargs)
             middle = time.perf_counter()
             tally.overhead_s += start - before
-            given = {id(original): value for original, value in zip(inputs, values, strict=True)}  # x * x reads x once
-            used = [*arrays(tuple(given.values())), *arrays(result)]
+            distinct = {id(original): value for original, value in zip(inputs, values, strict=True)}  # x * x reads x once
+            used = [*arrays(tuple(distinct.values())), *arrays(result)]
             tally.add(
                 f"{ufunc.__name__}.{method}" if method != "__call__" else ufunc.__name__,
                 ufunc_flop(ufunc.__name__, method, values, result),
@@ -194,13 +194,13 @@ def _array_class(np: Any, tally: Tally) -> Any:
         def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
             before = time.perf_counter()
             target = kwargs.get("out")
-            values, named = plain(tuple(args)), {name: plain(value) for name, value in kwargs.items()}
+            values, keywords = plain(tuple(args)), {name: plain(value) for name, value in kwargs.items()}
             start = time.perf_counter()
-            result = func(*values, **named)
+            result = func(*values, **keywords)
             middle = time.perf_counter()
             tally.overhead_s += start - before
-            used = [*arrays(values), *arrays(list(named.values())), *arrays(result)]
-            tally.add(func.__name__, function_flop(func, values, named, result), used, start, middle)
+            used = [*arrays(values), *arrays(list(keywords.values())), *arrays(result)]
+            tally.add(func.__name__, function_flop(func, values, keywords, result), used, start, middle)
             return target if target is not None else wrapped(result)
 
         def __setitem__(self, key: Any, value: Any) -> None:

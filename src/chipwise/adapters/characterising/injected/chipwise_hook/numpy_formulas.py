@@ -48,14 +48,14 @@ def _is_square(name: str, inputs: tuple[Any, ...]) -> bool:
     return name == "power" and len(inputs) > 1 and not hasattr(inputs[1], "shape") and inputs[1] in (2, -1, 0.5, 1)
 
 
-def function_flop(function: Any, args: tuple[Any, ...], named: dict[str, Any], result: Any) -> float | None:
+def function_flop(function: Any, args: tuple[Any, ...], keywords: dict[str, Any], result: Any) -> float | None:
     name, module = function.__name__, str(getattr(function, "__module__", ""))
     if ".fft" in module or name in _TRANSFORMS:
-        return _transform(name, args, named, result)
+        return _transform(name, args, keywords, result)
     if name in ("dot", "inner", "vdot") and len(args) > 1:
         return _dot(name, args[0], args[1])
     if name in ("tensordot", "einsum"):
-        return _einsum(args) if name == "einsum" else _tensordot(args, named, result)
+        return _einsum(args) if name == "einsum" else _tensordot(args, keywords, result)
     if name in ("convolve", "correlate") and len(args) > 1:
         return 2.0 * _size(result) * min(_size(args[0]), _size(args[1]))
     if "linalg" in module:
@@ -100,8 +100,8 @@ def _dot(name: str, left: Any, right: Any) -> float:
     return float(2.0 * _size(left) * _size(right) / inner * _complex(left, right))
 
 
-def _tensordot(args: tuple[Any, ...], named: dict[str, Any], result: Any) -> float:
-    axes = named.get("axes", args[2] if len(args) > 2 else 2)
+def _tensordot(args: tuple[Any, ...], keywords: dict[str, Any], result: Any) -> float:
+    axes = keywords.get("axes", args[2] if len(args) > 2 else 2)
     left = args[0]
     if isinstance(axes, int):
         inner = math.prod(left.shape[left.ndim - axes :])
@@ -125,17 +125,17 @@ _TRANSFORMS = frozenset(
 )
 
 
-def _transform(name: str, args: tuple[Any, ...], named: dict[str, Any], result: Any) -> float | None:
+def _transform(name: str, args: tuple[Any, ...], keywords: dict[str, Any], result: Any) -> float | None:
     if name not in _TRANSFORMS:
         return 0.0 if "shift" in name or "freq" in name else None
     shape = args[0].shape if not name.startswith("irfft") else result.shape
     if name.endswith("2"):
         lengths = shape[-2:]
     elif name.endswith("n"):
-        axes = named.get("axes")
+        axes = keywords.get("axes")
         lengths = shape if axes is None else tuple(shape[axis] for axis in axes)
     else:
-        axis = named.get("axis", args[2] if len(args) > 2 else -1)
+        axis = keywords.get("axis", args[2] if len(args) > 2 else -1)
         lengths = (result.shape[axis] if name in ("fft", "ifft") else shape[axis],)
     values = _size(result) if name.startswith(("fft", "ifft")) else math.prod(shape)
     full = 5.0 * values * sum(math.log2(max(length, 2)) for length in lengths)

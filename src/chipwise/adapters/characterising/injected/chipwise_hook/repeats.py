@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-_MOST = 50_000  # operations that are kept
+_OPERATION_LIMIT = 50_000  # operations that are kept
 _LONGEST = 5_000  # operations of one step
 _EVERY_S = 0.5
 _ENOUGH, _ENOUGH_S = 6, 2.0  # steps, and seconds of them, after which nothing is learnt from more
@@ -37,9 +37,9 @@ class Repeats:
         self._looked = 0.0
 
     def add(self, signature: Hashable, sums: Sums) -> None:
-        if len(self._sequence) >= 2 * _MOST:
-            del self._sequence[:_MOST]
-            del self._sums[:_MOST]
+        if len(self._sequence) >= 2 * _OPERATION_LIMIT:
+            del self._sequence[:_OPERATION_LIMIT]
+            del self._sums[:_OPERATION_LIMIT]
         self._sequence.append(self._numbers.setdefault(signature, len(self._numbers)))
         self._sums.append(sums)
 

@@ -143,33 +143,33 @@ class Counting:
         packet = getattr(func, "_overloadpacket", func)
         name = str(packet).rpartition(".")[2] or str(packet)
         space = str(getattr(func, "namespace", ""))
-        given = list(_tensors(result, self._torch.Tensor))
-        taken = list({id(tensor): tensor for tensor in _tensors((args, kwargs), self._torch.Tensor)}.values())
+        results = list(_tensors(result, self._torch.Tensor))
+        operands = list({id(tensor): tensor for tensor in _tensors((args, kwargs), self._torch.Tensor)}.values())
         if "c10d" in space:
-            self.sent[next((pattern for word, pattern in _PATTERNS.items() if word in name), "other")] += _size(taken)
+            self.sent[next((pattern for word, pattern in _PATTERNS.items() if word in name), "other")] += _size(operands)
             return
         if name.startswith(_NO_WORK) or getattr(func, "is_view", False):
             return
-        size, is_attention = float(_size(taken) + _size(given)), any(word in name for word in _ATTENTION)
+        size, is_attention = float(_size(operands) + _size(results)), any(word in name for word in _ATTENTION)
         flop, is_product = 0.0, packet in self._formulas or is_attention
         if is_attention and packet not in self._formulas:
-            flop = _attention_flop(name, taken)
+            flop = _attention_flop(name, operands)
         elif is_product:
             flop = float(self._formulas[packet](*args, **kwargs, out_val=result))
-        elif given and not name.startswith(_MOVED_ONLY) and any(tensor.is_floating_point() for tensor in given):
-            flop = float(sum(tensor.numel() for tensor in given if tensor.is_floating_point()))
-        self._between_devices(name, taken, given)
+        elif results and not name.startswith(_MOVED_ONLY) and any(tensor.is_floating_point() for tensor in results):
+            flop = float(sum(tensor.numel() for tensor in results if tensor.is_floating_point()))
+        self._between_devices(name, operands, results)
         self.moved += size
-        precision = next((_FORMATS[str(one.dtype)] for one in (*taken, *given) if str(one.dtype) in _FORMATS), "fp32")
+        precision = next((_FORMATS[str(one.dtype)] for one in (*operands, *results) if str(one.dtype) in _FORMATS), "fp32")
         kinds = self.products if is_product else self.others
         kinds[precision] = kinds.get(precision, 0.0) + flop
         row = self.operators.setdefault(name, [0.0, 0.0, 0.0, 0.0])
         for place, value in enumerate((1.0, flop, size, seconds)):
             row[place] += value
         if is_product:
-            self._sort_product(name, args, flop, given)
+            self._sort_product(name, args, flop, results)
 
-    def _sort_product(self, name: str, args: tuple[Any, ...], flop: float, given: list[Any]) -> None:
+    def _sort_product(self, name: str, args: tuple[Any, ...], flop: float, results: list[Any]) -> None:
         if any(word in name for word in _ATTENTION) or name in ("bmm", "baddbmm"):
             self.attention_flop += flop
         elif "convolution" in name:
@@ -179,12 +179,12 @@ class Counting:
         if self._in_forward:
             self.forward_flop += flop
             self.product_calls += 1
-            self.activations += float(given[0].numel()) if given else 0.0
+            self.activations += float(results[0].numel()) if results else 0.0
 
-    def _between_devices(self, name: str, taken: list[Any], given: list[Any]) -> None:
-        if name not in ("_to_copy", "copy_") or not taken or not given:
+    def _between_devices(self, name: str, operands: list[Any], results: list[Any]) -> None:
+        if name not in ("_to_copy", "copy_") or not operands or not results:
             return
-        source, target = (taken[-1], taken[0]) if name == "copy_" else (taken[0], given[0])
+        source, target = (operands[-1], operands[0]) if name == "copy_" else (operands[0], results[0])
         if source.device.type != target.device.type:
             side = "from_device" if target.device.type == "cpu" else "to_device"
             self.transfers[side] += _size([source])
@@ -226,10 +226,10 @@ class Counting:
         }
 
 
-def _attention_flop(name: str, taken: list[Any]) -> float:
+def _attention_flop(name: str, operands: list[Any]) -> float:
     """Where PyTorch has no formula, as on processors: two products, and five in the backward pass."""
     backward = "backward" in name
-    query, key, value = taken[1:4] if backward else taken[:3]
+    query, key, value = operands[1:4] if backward else operands[:3]
     scores = 2.0 * float(query.numel()) * float(key.shape[-2])
     mixed = 2.0 * float(query.numel() // query.shape[-1]) * float(key.shape[-2]) * float(value.shape[-1])
     return 3.0 * scores + 2.0 * mixed if backward else scores + mixed

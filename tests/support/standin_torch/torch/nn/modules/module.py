@@ -33,10 +33,10 @@ class Module:
         return value
 
     def __call__(self, value: Any) -> Any:
-        for hook in list(BEFORE):
+        for hook in BEFORE:
             hook(self, (value,))
         result = self.forward(value)
-        for hook in list(AFTER):
+        for hook in AFTER:
             hook(self, (value,), result)
         return result
 
