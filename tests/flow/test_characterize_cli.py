@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -75,3 +76,37 @@ def test_ctrl_c_ends_the_program_and_its_children(chipwise: Chipwise, tmp_path: 
     assert command.returncode == 130
     assert not children()
     assert not (tmp_path / "a.yaml").exists()
+
+
+def test_a_program_of_numpy_becomes_a_workload_that_can_be_planned(chipwise: Chipwise, tmp_path: Path) -> None:
+    program = "import numpy as np\na = np.ones((300, 300))\nwhile True:\n    b = a + a\n    a = b * 0.5"
+    code, out, err, file = python(chipwise, tmp_path, program, "--json", "--on", "Xeon-Sapphire-Rapids", "--steps", "1000000")
+    assert code == 0, err
+    assert json.loads(out)["flop_per_step"]["value"] == 2 * 300 * 300
+    planned = chipwise("plan", str(file), "--json")
+    assert planned.code == 0, planned.err
+
+
+def test_a_program_that_ends_early_is_taken_as_the_whole_job_and_its_output_is_shown(
+    chipwise: Chipwise, tmp_path: Path
+) -> None:
+    program = "import time\nstart = time.monotonic()\nprint('mine', flush=True)\nwhile time.monotonic() < start + 1: pass"
+    out, arguments = tmp_path / "a.yaml", ("--on", "Xeon-Sapphire-Rapids", "--for", "30s")
+    done = chipwise.process("characterize", *arguments, "-o", str(out), "--", sys.executable, "-c", program)
+    assert done.code == 0, done.err
+    assert done.out.splitlines().count("mine") == 1
+    assert "per: job" in out.read_text()
+
+
+def test_a_program_that_never_becomes_steady_writes_nothing(
+    chipwise: Chipwise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from chipwise.api.measure import characterise as characterising
+
+    monkeypatch.setattr(characterising, "steady_since", lambda seen: None)
+    monkeypatch.setattr(characterising, "pace", lambda seen, counts: None)
+    monkeypatch.setattr(characterising, "UNSTEADY", -58.0)
+    monkeypatch.setattr(characterising, "IDLE_S", 0.5)
+    code, _, err, file = python(chipwise, tmp_path, LOOP)
+    assert (code, "did not become steady" in err) == (1, True), err
+    assert not file.exists()

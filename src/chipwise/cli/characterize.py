@@ -87,4 +87,4 @@ def characterize(
         return
     text.show_pairs(views.pairs(result.character))
     text.show_lines("", *(views.explained(result.character, plan) if explain else ()))
-    text.say(f"Written: {out}. Next: chipwise plan {out}")
+    text.say(*result.character.notes, f"Written: {out}. Next: chipwise plan {out}")

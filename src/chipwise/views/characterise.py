@@ -29,6 +29,7 @@ def view(character: Characterisation) -> dict[str, Any]:
         **{_NAMES.get(name, name): _plain(getattr(character, name)) for name in _QUANTITIES},
         "network": None if character.network is None else asdict(character.network),
         "hardware": asdict(character.hardware),
+        "delayed_share": character.delayed,
         "notes": list(character.notes),
     }
 

@@ -50,12 +50,19 @@ def _latency(character: Characterisation) -> str:
         span = f"{duration(character.step_s.low)} to {duration(character.step_s.high)}"
         subject = "The whole run" if character.step == RUN else f"A step ({STEP_WORDS[character.step].split(': ')[0]})"
         text = f"{subject} takes {duration(character.step_s.value)} here ({span})."
-    if isinstance(character.cores, Bounded) and character.cores.value < BUSY and isinstance(character.device_memory, Missing):
-        busy = number(character.cores.value)
+    if _waits(character):
+        busy = number(character.cores.value) if isinstance(character.cores, Bounded) else "a part"
         text += f" It keeps {busy} of a core busy: it mostly waits, and a faster chip does not shorten that."
     if isinstance(character.data_wait, Bounded) and character.data_wait.value > 0.1:
         text += f" It waits for its data {character.data_wait.value:.0%} of the time."
     return text
+
+
+def _waits(character: Characterisation) -> bool:
+    """For something else than a core: neither for a device nor for other programs that held the cores."""
+    if isinstance(character.cores, Missing) or isinstance(character.device_memory, Bounded):
+        return False
+    return character.cores.value / max(1.0 - character.delayed, 0.01) < BUSY
 
 
 def _scaling(character: Characterisation) -> str:

@@ -103,6 +103,7 @@ def characterise(seen: ProgramRuns) -> Characterisation | None:
     network = per_step.network
     kind = "hpc" if network is None else {OPTIMIZER: "train", FORWARD: "batch"}.get(rhythm.step, "hpc")
     cores = _mean(window, "cpu", "its processes in /proc")
+    delayed = delayed_share(window, cores)
     steps_counted = _number(facts, "counted_steps")
     return Characterisation(
         command=seen.command,
@@ -127,16 +128,16 @@ def characterise(seen: ProgramRuns) -> Characterisation | None:
         network=network if kind != "hpc" else None,
         optimizer=str(facts.get("optimizer") or ""),
         hardware=seen.hardware,
-        notes=_crowded(window, cores),
+        delayed=delayed,
+        notes=_crowded(delayed),
     )
 
 
-def _crowded(samples: Sequence[Sample], cores: Quantity) -> tuple[str, ...]:
+def _crowded(delayed: float) -> tuple[str, ...]:
     """Whether others held the cores that it could have used: its speed is then lower than on a quiet machine."""
-    share = delayed_share(samples, cores)
-    if share < CROWDED:
+    if delayed < CROWDED:
         return ()
-    words = f"Other programs held the cores for {share:.0%} of the time in which it was ready to run"
+    words = f"Other programs held the cores for {delayed:.0%} of the time in which it was ready to run"
     return (f"{words}: times and the parallel share are worse than on a quiet machine.",)
 
 

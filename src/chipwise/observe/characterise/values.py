@@ -117,6 +117,7 @@ class Characterisation:
     network: Network | None
     optimizer: str
     hardware: Hardware
+    delayed: float  # share of the time that it could have run in which others held the cores
     notes: tuple[str, ...]
 
     @property

@@ -163,4 +163,9 @@ def test_neighbours_that_held_the_cores_are_noticed() -> None:
     seen = [replace(sample, readings={**sample.readings, "cpu_delayed": sample.at_s}) for sample in samples(50)]
     character = of(run(samples=seen))
     assert delayed_share(seen, character.cores) == pytest.approx(0.5)
+    assert "it mostly waits" not in measured_answers(character)[1].measured
     assert "Other programs held the cores for 50%" in character.notes[0]
+
+
+def test_a_program_that_waits_is_not_helped_by_a_faster_chip() -> None:
+    assert "it mostly waits" in measured_answers(of(run(samples=samples(50, cores=0.1))))[1].measured
