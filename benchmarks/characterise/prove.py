@@ -1,9 +1,9 @@
 """Ten programs whose truth is known by construction: `python benchmarks/characterise/prove.py [--for 5] [NAME...]`.
 
 Prints a table: FLOP and FLOP per byte against the truth, and the family of hardware that a plan picks from what was measured
-against that from the truth: the counts by hand and a step's time by a stopwatch. The family by counts alone, without any
-time, is shown beside it: it differs where a program is far slower than its operations need. Exits with 1 where FLOP are over 5% off, the intensity over 15%, or the families differ. Programs
-that need PyTorch are left out, and said, where it is not installed.
+against that from the truth: counts by hand, and a step's time by a stopwatch. The family by counts alone stands beside it: it
+differs where a program is far slower than its operations need. Exits with 1 where FLOP are over 5% off, the intensity over 15%,
+or the families differ. Programs that need PyTorch are left out, and said, where it is not installed.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from chipwise.planner.values.plan import Plan
 FOLDER = Path(__file__).resolve().parent
 FLOP_WITHIN, INTENSITY_WITHIN = 0.05, 0.15
 WATCHED_S = 3.0
+COLUMNS = ("program", "kind", "step", "s a step", "FLOP a step", "FLOP per byte", "parallel", "family", "by truth")
+COLUMNS_AFTER = ("by counts alone", "right")
 
 
 @dataclass(frozen=True, slots=True)

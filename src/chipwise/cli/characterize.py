@@ -48,7 +48,7 @@ def characterize(
     """Run a program for a while, find out what kind of work it is, and write a workload file that `chipwise plan` reads.
 
     The program is run up to four times: at full speed until it is steady, with its operations counted (PyTorch, NumPy), and
-    with fewer threads. It is ended afterwards, with its children; do not give one that must not be run twice, or use --single-run.
+    with fewer threads. Each time it is ended with its children. Use --single-run for a program that must not run twice.
     Ctrl-C ends it and writes nothing.
 
     \b
