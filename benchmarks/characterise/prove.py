@@ -132,9 +132,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     session, rows = open_session(), []
-    print(
-        "program | kind | step | s a step | FLOP a step | FLOP per byte | parallel | family | by truth | by truth without a time | right"
-    )
+    print(" | ".join((*COLUMNS, *COLUMNS_AFTER)))
     for truth in truths():
         if options.names and truth.program not in options.names:
             continue

@@ -89,7 +89,7 @@ def test_steps_that_take_longer_and_longer_are_not_steady() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.9, 1.0])
 def test_the_parallel_share_of_exact_times_is_found(share: float) -> None:
     times = {threads: (10 * (1 - share + share / threads),) * 3 for threads in (1, 2, 4)}
-    character = amdahl.parallel_share(times)  # type: ignore[arg-type]
+    character = amdahl.parallel_share(times)
     assert isinstance(character, Bounded)
     assert character.value == pytest.approx(share, abs=1e-9)
     assert character.low <= share <= character.high
