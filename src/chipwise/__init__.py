@@ -112,6 +112,7 @@ if TYPE_CHECKING:
     places = _DEFAULT.places
     places_allow = _DEFAULT.places_allow
     places_refuse = _DEFAULT.places_refuse
+    characterize = _DEFAULT.characterize
     bench = _DEFAULT.bench
     profile = _DEFAULT.profile
     calibrate = _DEFAULT.calibrate
@@ -172,6 +173,7 @@ _VERBS = (
     "places_allow",
     "places_refuse",
     # Measure
+    "characterize",
     "bench",
     "profile",
     "calibrate",
@@ -295,6 +297,7 @@ __all__ = [
     "catalog_refresh",
     "catalog_show",
     "catalog_status",
+    "characterize",
     "check",
     "chips",
     "compare",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +61,7 @@ def bench(
     from chipwise.api.measure import places as benching_places
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
+    from chipwise.cli.interrupting import ended_like_ctrl_c
     from chipwise.cli.progress import progress
     from chipwise.views.bench import result_view
 
@@ -80,7 +79,7 @@ def bench(
     )
     if out is not None:
         benching.check_rows(session, wanted)
-    with _ended_like_ctrl_c(), progress("running") as report:
+    with ended_like_ctrl_c(), progress("running") as report:
         results = benching.bench(session, wanted, report, text.say)
     if as_json:
         text.show_json([result_view(one) for one in results])
@@ -96,25 +95,6 @@ def bench(
             text.say(f"Written: {out}")
     if any(one.speed is None and not one.formula for one in results) or (out is not None and not table):
         raise click.exceptions.Exit(1)
-
-
-@contextmanager
-def _ended_like_ctrl_c() -> Iterator[None]:
-    """Whoever ends it otherwise than by Ctrl-C wants the same: nothing left running."""
-    import signal
-    import threading
-
-    def end(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _check(out: Path | None, force: bool) -> None:

@@ -54,6 +54,7 @@ COMMANDS = {
     "members": "Manage who may see and stop jobs of a team.",
     "places": "Manage who may run jobs at a place of a team.",
     "bench": "Measure the same work on several machines.",
+    "characterize": "Run a program and write down what it is.",
     "profile": "Measure this machine's GPU, or show a profile.",
     "calibrate": "Fit predictions to runs that you measured.",
     "score": "Compare predictions with runs that you measured.",
@@ -78,15 +79,14 @@ SECTIONS = {
         "retry",
         "attach",
         "top",
-        "watch",
         "forget",
         "prepare",
         "reap",
         "members",
         "places",
     ),
-    "Measure": ("bench", "profile", "calibrate", "score"),
-    "Watch": ("doctor", "health"),
+    "Measure": ("characterize", "bench", "profile", "calibrate", "score"),
+    "Watch": ("watch", "doctor", "health"),
 }
 
 

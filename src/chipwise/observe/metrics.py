@@ -101,6 +101,7 @@ PROGRAM = _table(
     Metric("step", COUNT, "steps done", Kind.COUNTER),
     Metric("tokens", COUNT, "processed or generated", Kind.COUNTER),
     Metric("data_wait", SECONDS, "in which steps waited for their data", Kind.COUNTER),
+    Metric("cpu_delayed", SECONDS, "in which its threads were ready to run and others held the cores", Kind.COUNTER),
     Metric("device_numa_distance", COUNT, "of its cores to its device: 10 is the same node"),
 )
 SERVER = _table(

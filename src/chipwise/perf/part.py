@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from chipwise.catalog.chip import Chip, ChipKind
@@ -83,6 +83,23 @@ class Part:
     def watts_per_tflop(self) -> float | None:
         """Board power over the 16-bit peak. GPUs with little of it slow their clocks under full load."""
         return self.power_w / (self.rate("bf16") / 1e12) if self.kind == "gpu" and self.power_stated else None
+
+
+def scaled(part: Part, name: str, share: float, memory_bytes: float) -> Part:
+    """So much of a part, with memory of its own. Slices of one chip do not reach each other by its links."""
+    rates = {precision: rate * share for precision, rate in part.rates.items()}
+    portion = replace(
+        part,
+        name=name,
+        memory_bytes=memory_bytes,
+        bandwidth=part.bandwidth * share,
+        rates=rates,
+        power_w=part.power_w * share,
+        known_as=(),
+    )
+    if share >= 1 or part.kind == "cpu":
+        return portion
+    return replace(portion, domain=1, pcie=part.pcie * share, link=part.pcie * share)
 
 
 def _usual_power(rates: Mapping[str, float]) -> float:

@@ -27,7 +27,7 @@ from chipwise.catalog.machine import Machine
 from chipwise.catalog.query import chip_memory
 from chipwise.perf.arrays import Array
 from chipwise.perf.kernels.processor import Processors
-from chipwise.perf.part import Part, Parts
+from chipwise.perf.part import Part, Parts, scaled
 from chipwise.units import GIB
 
 Index = NDArray[np.intp]
@@ -202,23 +202,6 @@ def _slices(catalog: Catalog, machine: Machine, part: Part, derived: dict[str, P
         share=share,
         base_chip=part.name,
     )
-
-
-def scaled(part: Part, name: str, share: float, memory_bytes: float) -> Part:
-    """So much of a part, with memory of its own. Slices of one chip do not reach each other by its links."""
-    rates = {precision: rate * share for precision, rate in part.rates.items()}
-    portion = replace(
-        part,
-        name=name,
-        memory_bytes=memory_bytes,
-        bandwidth=part.bandwidth * share,
-        rates=rates,
-        power_w=part.power_w * share,
-        known_as=(),
-    )
-    if share >= 1 or part.kind == "cpu":
-        return portion
-    return replace(portion, domain=1, pcie=part.pcie * share, link=part.pcie * share)
 
 
 def placed(fleet: Fleet, index: int) -> Part:

@@ -23,6 +23,7 @@ from chipwise.predictor.ability import able_chip
 from chipwise.predictor.kinds.answering import predict_answers
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.learning import predict_learning
+from chipwise.predictor.kinds.timing import most_share, processor_share
 from chipwise.predictor.known import Known
 from chipwise.predictor.measured_words import CONTRADICTS, SLOW, contradiction, slow_words, source_words, too_fast
 from chipwise.predictor.options import GOALS, LOADS
@@ -88,8 +89,8 @@ def carry(known: Known, lines: Sequence[Measured], usual: Per, predicted: Callab
     for index, line in enumerate(lines):
         part = known.parts[known.names.one_chip(line.on).chip.name]
         field = f"measured[{index}]" if len(lines) > 1 else "measured"
-        reference = _checked(field, line, usual, part.name, predicted)
-        factor = line.seconds / reference.seconds
+        reference = _checked(field, line, usual, part.name, predicted, most_share(known, line))
+        factor = line.seconds * processor_share(known, line) / reference.seconds
         setting: Mapping[str, float] = {} if reference.answered is None else reference.answered.setting
         kind = "" if reference.answered is None else reference.answered.kind
         anchors.append(Anchor(part, math.log(factor), setting, kind))
@@ -127,13 +128,16 @@ def carried_model(
     return carry(known, lines, units[0], reference)
 
 
-def _checked(field: str, line: Measured, usual: Per, chip: str, predicted: Callable[[Measured], Reference]) -> Reference:
+def _checked(
+    field: str, line: Measured, usual: Per, chip: str, predicted: Callable[[Measured], Reference], share: float
+) -> Reference:
     try:
         reference = predicted(line)
     except BadInput as error:
         raise BadInput(f"{field}: {error.message}", remedy=error.remedy) from error
-    if line.seconds < 0.98 * reference.floor_s:
-        raise too_fast(field, line, usual, chip, reference.floor_s)
+    floor_s = reference.floor_s / share
+    if line.seconds < 0.98 * floor_s:
+        raise too_fast(field, line, usual, chip, floor_s)
     return reference
 
 

@@ -26,8 +26,7 @@ def source_words(known: Known, lines: Sequence[Measured], usual: Per) -> str:
 
 
 def _chips(known: Known, line: Measured) -> str:
-    name = known.names.one_chip(line.on).chip.name
-    return f"one {name}" if line.chips == 1 else f"{line.chips:,} {name}"
+    return line.words_of(known.names.one_chip(line.on).chip.name)
 
 
 def slow_words(factor: float, chip: str, first: str = "") -> str:
@@ -53,8 +52,9 @@ def contradiction(left: Measured, right: Measured, factors: tuple[float, float] 
 
 def too_fast(field: str, line: Measured, usual: Per, chip: str, least_s: float) -> BadInput:
     unit = line.per or usual
+    hardware = f"{line.chips:,} {chip}" if line.vcpus is None else line.words_of(chip)
     allowed = f"{number(1 / least_s)} {unit}s/s" if line.rate is not None else f"{duration(least_s)} per {unit}"
     return BadInput(
-        f"{field}: {line.words(usual)} is faster than {line.chips:,} {chip} can be: its peak rates allow {allowed}.",
+        f"{field}: {line.words(usual)} is faster than {hardware} can be: its peak rates allow {allowed}.",
         remedy="Check the unit, the number of chips, and that model, lengths and precision are those of the run.",
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +116,51 @@ class MeasureVerbs(Opened):
         if picture is not None:
             profiling.write(Path(picture), draw(measured))
         return Record(view(measured))
+
+    def characterize(
+        self,
+        command: str | Sequence[str],
+        *,
+        seconds: float | str = 120.0,
+        out: str | Path | None = None,
+        force: bool = False,
+        threads: Sequence[int] | None = None,
+        single_run: bool = False,
+        on: str | None = None,
+        stdin: str | Path | None = None,
+        steps: int | None = None,
+        name: str | None = None,
+        explain: bool = False,
+    ) -> Record:
+        """Run a program until it has been steady for `seconds`, and say what it is: time, operations, bytes, parallel share.
+
+        `workload` of the record is the text of a workload file for `cw.plan`; `out` gets it too. `explain` adds the four
+        answers. The program is run several times unless `single_run`, and its output is left out.
+
+        >>> cw.characterize("python train.py", seconds=30, out="workload.yaml").step_s
+        """
+        from chipwise.api.measure import characterise as characterising
+        from chipwise.api.measure.profile import check_out, write
+        from chipwise.units import parse_seconds
+        from chipwise.views.characterise import answers_view, view
+
+        if out is not None:
+            check_out(Path(out), force)
+        request = characterising.CharacteriseRequest(
+            command=tuple(shlex.split(command)) if isinstance(command, str) else tuple(command),
+            steady_s=parse_seconds(seconds),
+            threads=None if threads is None else tuple(threads),
+            single_run=single_run,
+            on=on,
+            stdin=None if stdin is None else Path(stdin),
+            steps=steps,
+            name=name,
+        )
+        result = characterising.characterise_program(self.api, request, None, lambda line: None)
+        if out is not None:
+            write(Path(out), result.text, force)
+        answers = {"answers": answers_view(result.character, characterising.plan_of(self.api, result.text))} if explain else {}
+        return Record({**view(result.character), **answers, "workload": result.text})
 
     def calibrate(
         self, path: str | Path | None = None, *, dry_run: bool = False, force: bool = False, forget: bool = False

@@ -19,7 +19,7 @@ from pydantic import ValidationError, model_validator
 
 from chipwise import units
 from chipwise.errors import BadInput
-from chipwise.text import duration, number
+from chipwise.text import duration, number, plural
 from chipwise.units import YEAR
 from chipwise.workload.goals import Text
 from chipwise.workload.part import EnumChoice, Flaw, OneOrMore, Section, exactly_one
@@ -120,6 +120,8 @@ class Measured(Section):
     """Instead of takes: images/s, samples/s, tokens/s, requests/s, steps/s, frames/s."""
     chips: WholeNumber = 1
     """That it ran on together."""
+    vcpus: WholeNumber | None = None
+    """Of a processor: the virtual CPUs that it ran on; the whole chip unless given."""
     batch: Count | None = None
     """Samples of a step, where `per` is step and the workload does not say."""
     concurrency: WholeNumber | None = None
@@ -145,7 +147,12 @@ class Measured(Section):
 
     @property
     def chip_words(self) -> str:
-        return f"one {self.on}" if self.chips == 1 else f"{self.chips:,} {self.on}"
+        return self.words_of(self.on)
+
+    def words_of(self, chip: str) -> str:
+        """One A100, 8 A100, 2 vCPUs of one Xeon."""
+        chips = f"one {chip}" if self.chips == 1 else f"{self.chips:,} {chip}"
+        return chips if self.vcpus is None else f"{plural(self.vcpus, 'vCPU')} of {chips}"
 
     def words(self, usual: Per) -> str:
         """6 h per epoch; 1,200 images/s."""
@@ -187,7 +194,9 @@ def line_flaws(lines: Sequence[Measured], allowed: Sequence[Per], kind: str) -> 
             field = "rate" if line.rate is not None else "per"
             yield Flaw(f"measured[{index}].{field}", f"{kind} has no {per}s", ", ".join(allowed))
         for before in lines[:index]:
-            repeated = all(getattr(line, name) == getattr(before, name) for name in ("on", "chips", "batch", "concurrency"))
+            repeated = all(
+                getattr(line, name) == getattr(before, name) for name in ("on", "chips", "vcpus", "batch", "concurrency")
+            )
             alike = repeated and per is (before.per or allowed[0]) and (line.rate is None) == (before.rate is None)
             if alike and not 1 / AGREE <= line.seconds / before.seconds <= AGREE:
                 times = max(line.seconds / before.seconds, before.seconds / line.seconds)

@@ -157,3 +157,24 @@ def test_a_service_is_timed_at_its_load(session: Session) -> None:
     assert from_file(session, "chat", "l40s", measured)["tpot_ms"]["value"] == pytest.approx(
         alone["tpot_ms"]["value"], rel=1e-3
     )
+
+
+def test_a_run_on_a_part_of_a_processor_is_not_taken_for_the_whole_chip(session: Session) -> None:
+    few, whole = (f"{{on: Xeon-Sapphire-Rapids, {vcpus}takes: 4000h}}" for vcpus in ("vcpus: 48, ", ""))  # half of its 96
+    solved = [from_file(session, "hpc", "h100", line)["time_s"]["value"] for line in (few, whole)]
+    trained_at = [from_file(session, "photos", "h100", line)["samples_per_s"]["value"] for line in (few, whole)]
+    assert solved[0] == pytest.approx(solved[1] / 2, rel=0.02)
+    assert trained_at[0] == pytest.approx(2 * trained_at[1], rel=0.02)
+
+
+def test_what_one_thread_does_is_no_faster_on_a_larger_processor(session: Session) -> None:
+    line = "{on: Xeon-Sapphire-Rapids, vcpus: 2, takes: 40s, per: step}"
+    serial = from_file(session, "solver", "Xeon-Sapphire-Rapids", f"{line}\nparallel: 0.1%")["time_s"]["value"]
+    split = from_file(session, "solver", "Xeon-Sapphire-Rapids", f"{line}\nparallel: 100%")["time_s"]["value"]
+    assert serial == pytest.approx(40_000, rel=0.01)
+    assert split == pytest.approx(40_000 / 48, rel=0.01)
+
+
+def test_vcpus_are_of_processors(session: Session) -> None:
+    with pytest.raises(BadInput, match="is no processor"):
+        from_file(session, "hpc", "h100", "{on: a100, vcpus: 2, takes: 6h}")

@@ -112,3 +112,10 @@ def test_lines_without_a_file_are_checked_alike() -> None:
     assert (line.chips, line.batch, line.per) == (8, 256.0, Per.STEP)
     with pytest.raises(BadInput, match="--measured"):
         lines_of(["h100=900y"])
+
+
+def test_a_run_on_a_part_of_a_processor_says_so() -> None:
+    work = parse("kind: hpc\nname: a\nmeasured: {on: Xeon-Sapphire-Rapids, vcpus: 2, takes: 9s}\n", "a.yaml")
+    assert isinstance(work, Hpc)
+    assert work.measured is not None
+    assert work.measured[0].chip_words == "2 vCPUs of one Xeon-Sapphire-Rapids"

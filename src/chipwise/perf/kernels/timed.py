@@ -35,6 +35,7 @@ class TimedRun:
     chips: float
     seconds: float
     bound: str
+    vcpus: float = 0.0  # of a processor of which it had a part
 
 
 def job(work: Hpc, part: Part, count: Numbers, runs: Sequence[TimedRun], at_once: Numbers = 1.0) -> Terms:
@@ -66,6 +67,8 @@ def _by_sheets(work: Hpc, part: Part, count: Numbers, runs: Sequence[TimedRun], 
     chips, shared = at_least("chips", count, 1.0), at_least("at_once", at_once, 1.0)
     precision, parallel = work.precision.value, work.parallel
     alone, half = alone_s(part, runs, precision, parallel, float(work.runs))
+    if part.kind == "cpu" and all(run.vcpus for run in runs):
+        alone, parallel = _inside(part, runs, precision, parallel, float(work.runs))
     network = Chips.of([part], precision).network
     split = hpc.Split.of(chips, work.communication.pattern.value, work.communication.bytes_per_step or 0.0, parallel)
     spread = _widened(half, chips, runs) / Z80
@@ -77,6 +80,21 @@ def _by_sheets(work: Hpc, part: Part, count: Numbers, runs: Sequence[TimedRun], 
         }
     )
     return terms.times(np.ceil(work.runs / shared))
+
+
+def _inside(part: Part, runs: Sequence[TimedRun], precision: str, parallel: float, repeats: float) -> tuple[float, float]:
+    """Seconds on one processor, and the share of them that more of them divide, where the run had some vCPUs of one.
+
+    Amdahl's share is then one of threads: what one thread does is no faster on a processor with more of them.
+    """
+    serial, divided = [], []
+    for run in runs:
+        ratio, _ = sheet_ratio(run.part, part, run.bound, precision)
+        thread_s = run.seconds / repeats / ((1.0 - parallel) + parallel / (run.vcpus * run.chips))
+        serial.append(thread_s * (1.0 - parallel))
+        divided.append(thread_s * parallel / run.vcpus * ratio)
+    alone = float(np.mean(serial) + np.mean(divided))
+    return alone, float(np.mean(divided)) / alone
 
 
 def alone_s(

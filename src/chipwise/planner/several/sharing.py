@@ -19,10 +19,10 @@ from chipwise.catalog.sharing import Slice
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.memory_serving import kv_bytes, serving_memory
 from chipwise.perf.model import Model
-from chipwise.perf.part import Part
+from chipwise.perf.part import Part, scaled
 from chipwise.perf.predict_serving import Generation
 from chipwise.perf.under_load import running
-from chipwise.planner.fleet import Fleet, Index, Shape, scaled
+from chipwise.planner.fleet import Fleet, Index, Shape
 from chipwise.planner.generation import search as generation
 from chipwise.planner.generation.job import ServingJob, ask_of
 from chipwise.planner.several.packing import ALONE, IN_SLICES, IN_TURNS, MOST_MEMORY, MOST_SHARE, Host, Item, Profile

@@ -13,8 +13,9 @@ from chipwise.errors import BadInput
 from chipwise.perf.arrays import column
 from chipwise.perf.kernels import hpc, render, timed
 from chipwise.perf.kernels.chips import Chips
+from chipwise.perf.kernels.processor import Processors
 from chipwise.perf.kernels.timed import TimedRun
-from chipwise.perf.part import Part
+from chipwise.perf.part import Part, scaled
 from chipwise.predictor.ability import able_chip
 from chipwise.predictor.measured_words import CONTRADICTS, SLOW, contradiction, slow_words, source_words, too_fast
 from chipwise.text import number
@@ -33,7 +34,8 @@ def timed_runs(known: Known, work: Hpc) -> tuple[TimedRun, ...]:
     units = {Per.JOB: 1.0, Per.RUN: float(work.runs), Per.STEP: work.steps * work.runs}
     runs = _runs(known, work.measured or (), units, Per.JOB, "hpc")
     for index, (line, run) in enumerate(zip(work.measured or (), runs, strict=True)):
-        floor_s = _least_s(work, run.part) / run.chips
+        whole = known.parts[able_chip(known, line.on, "hpc").name]
+        floor_s = _least_s(work, whole, most_share(known, line)) / run.chips
         if run.seconds < 0.98 * floor_s:
             field = f"measured[{index}]" if len(runs) > 1 else "measured"
             raise too_fast(field, line, Per.JOB, run.part.name, floor_s / units[line.per or Per.JOB])
@@ -59,18 +61,42 @@ def _runs(known: Known, lines: Sequence[Measured], units: dict[Per, float], usua
                 f"measured: how many {per}s there are is not stated.", remedy="State it, or give the time of the job."
             )
         part = known.parts[able_chip(known, line.on, task).name]
-        runs.append(TimedRun(part, float(line.chips), line.seconds * units[per], str(line.bound)))
+        if line.vcpus is not None:
+            share = processor_share(known, line)
+            part = scaled(part, f"{part.name} ({line.vcpus:,} vCPU)", share, part.memory_bytes)
+        runs.append(TimedRun(part, float(line.chips), line.seconds * units[per], str(line.bound), vcpus=float(line.vcpus or 0)))
     return tuple(runs)
 
 
-def _least_s(work: Hpc, part: Part) -> float:
-    """What one chip takes at its peaks; 0 where nothing tells."""
+def processor_share(known: Known, line: Measured) -> float:
+    """Of the processor that a line names, what its vCPUs are; 1 where it ran on the whole chip."""
+    if line.vcpus is None:
+        return 1.0
+    return min(line.vcpus / float(_sockets(known, line).threads[0]), 1.0)
+
+
+def most_share(known: Known, line: Measured) -> float:
+    """The same where each vCPU is a core of its own, as some machines have it: no run can have had more."""
+    if line.vcpus is None:
+        return 1.0
+    return min(line.vcpus / float(_sockets(known, line).cores[0]), 1.0)
+
+
+def _sockets(known: Known, line: Measured) -> Processors:
+    part = known.parts[known.names.one_chip(line.on).chip.name]
+    if part.kind != "cpu":
+        raise BadInput(f"measured.vcpus: {part.name} is no processor.", remedy="Leave vcpus out, or name the processor.")
+    return Processors.of([part], "fp32", known.catalog.rows("cpus"))
+
+
+def _least_s(work: Hpc, part: Part, share: float) -> float:
+    """What a share of one chip takes at its peaks; 0 where nothing tells. A few cores may draw all of the bandwidth."""
     if work.is_unknown:
         return 0.0
     chips, step = Chips.of([part], work.precision.value), hpc.step_of(work)
     rate = float((chips.matrix_rate if step.matrix else chips.rate)[0])
     flop, moved = (float(np.sum(each * step.repeats)) * work.runs for each in (step.flop, step.moved))
-    return max(flop / rate, moved / part.bandwidth if (work.working_set or 0.0) > IN_CACHE else 0.0)
+    return max(flop / (rate * share), moved / part.bandwidth if (work.working_set or 0.0) > IN_CACHE else 0.0)
 
 
 def run_notes(known: Known, work: Hpc, runs: Sequence[TimedRun]) -> tuple[str, ...]:

@@ -360,6 +360,8 @@ def _network(fields: Fields) -> CountedShape:
         products=fields.whole_number("products", 60, high=MANY_LAYERS),
         image_size=image_size,
         seconds=fields.whole_number("seconds", 0, low=0),
+        sequence=fields.whole_number("sequence", 0, low=0),
+        tables=fields.whole_number("tables", 0, low=0, high=parameters - 1),
     )
 
 

@@ -1,0 +1,1 @@
+"""Counts what a Python program does, inside it. Nothing of chipwise is imported: its interpreter may not have it."""
