@@ -1,0 +1,17 @@
+"""On-demand from the first tick to the last: the price of certainty."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chipwise.scale.spot import Choice, Choices, Decide, SpotJob, State
+
+SUMMARY = "On-demand machines from the beginning to the end."
+NEEDS = "nothing"
+
+
+def begin(job: SpotJob, count: int) -> Decide:
+    def decide(state: State) -> Choices:
+        return np.full(count, Choice.ON_DEMAND, np.int8)
+
+    return decide
