@@ -2,8 +2,10 @@
 
 Spot that has been there long is likely to stay, and spot that has been gone long is likely to stay away: the rate of change falls
 with the time since the last change, here as (age + 5 min)^-0.7. A kind is a pair of rates at the age of zero, one of losses and one
-of returns; the kinds are a grid of such pairs, and their weights follow Bayes' rule. Old evidence fades with a half-life, since
-markets change. The exponent, the half-life and the age at the begin were chosen on two series (docs/policies.md names them).
+of returns; the kinds are a grid of such pairs, and their likelihoods follow Bayes' rule. Old evidence fades with a half-life, since
+markets change. A series is taken for the market at the power mean of the rates that the evidence leaves open: of these it leans to
+the fastest changes, since slack that was spent too early on a market that seemed calm is what costs most. The exponent, the
+half-life, the age at the begin and the power were chosen on two series (docs/policies.md names them).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ CLASSES = 8
 EXPONENT = 0.7
 RATES_PER_HOUR = (0.06, 0.25, 1.0, 4.0)
 HALF_LIFE_H = 8.0
+CAUTION = 4.0  # the power of the mean; 1 would be the plain mean
 AGE_AT_BEGIN_H = 1.5  # of what is seen first, whose true age nobody knows
 
 AGE_EDGES_H = FIRST_AGE_H * np.concatenate([[0.0], 2.0 ** np.arange(CLASSES - 1)])
@@ -69,7 +72,21 @@ class Learner:
 
     @property
     def weights(self) -> Hours:
-        """Series x kind; each row sums to one."""
-        weights = np.exp(self._evidence - self._evidence.max(axis=1, keepdims=True))
-        shares: Hours = weights / weights.sum(axis=1, keepdims=True)
-        return shares
+        """Series x kind: the market that each series is taken for, as shares of the kinds around it; a row sums to one."""
+        likelihood = np.exp(self._evidence - self._evidence.max(axis=1, keepdims=True))
+        likelihood = likelihood.reshape(-1, len(RATES_PER_HOUR), len(RATES_PER_HOUR))
+        losses, returns = (_around(_cautious_mean(likelihood.sum(axis=axis))) for axis in (2, 1))
+        return (losses[:, :, None] * returns[:, None, :]).reshape(-1, KINDS)
+
+
+def _cautious_mean(weights: Hours) -> Hours:
+    """Of the rates, each series, as a position on their logarithmic scale."""
+    powers = np.array(RATES_PER_HOUR) ** CAUTION
+    rates = (weights @ powers / weights.sum(axis=1)) ** (1.0 / CAUTION)
+    return np.interp(np.log(rates), np.log(RATES_PER_HOUR), np.arange(len(RATES_PER_HOUR)))
+
+
+def _around(positions: Hours) -> Hours:
+    """The shares of the two neighbours of each position."""
+    shares: Hours = np.maximum(1.0 - np.abs(positions[:, None] - np.arange(len(RATES_PER_HOUR))), 0.0)
+    return shares
