@@ -44,8 +44,9 @@ def _costs(costs: Programme, state: State, choice: Choice, market: np.typing.NDA
         pending_h=restart_h - in_tick_h,
         market=market,
     )
+    spot_price = job.tick_h * job.spot_usd / job.on_demand_usd
+    after = np.maximum(after, spot_price)  # who is not done pays one more tick at least
     if choice is Choice.WAIT:
-        return after
+        return after + ROUNDING_H  # of equals, not to wait
     finishes = state.most_work_h + restart_h <= job.tick_h + ROUNDING_H
-    price = job.tick_h if choice is Choice.ON_DEMAND else job.tick_h * job.spot_usd / job.on_demand_usd
-    return price + np.where(finishes[:, None], 0.0, after)
+    return (spot_price if choice is Choice.SPOT else job.tick_h) + np.where(finishes[:, None], 0.0, after)

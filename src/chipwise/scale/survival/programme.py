@@ -2,7 +2,8 @@
 
 The state is (time left, slack, what is held, whether spot is there and for how long), where slack is what the time leaves beside the
 work. A tick without a machine costs a tick of slack, the overhead of a start costs its own length, work costs none; the job is done
-where the slack equals the time. Backwards in time, each state takes the cheapest of waiting, spot and on-demand; a lack of slack
+where the slack equals the time, and what is paid beyond is taken back, so that between the points of the grid a part of a step
+costs its part. Backwards in time, each state takes the cheapest of waiting, spot and on-demand; a lack of slack
 costs `_LATE` times the on-demand price, beside the law that forbids it. One table serves all jobs with the same restart and prices.
 """
 
@@ -105,7 +106,9 @@ class Programme:
             for phase in range(1, self._phases):
                 on = spot_usd + spent(market[:, _SPOT + phase - 1], self._overhead(phase - 1))
                 value[:, _SPOT + phase, CLASSES:] = np.minimum(from_none[:, CLASSES:], on)
-            value[self._slack >= left - 1e-9] = 0.0
+            over = self._slack >= left
+            unneeded = (self._slack[over] - left).astype(np.float32)[:, None, None, None]
+            value[over, :, :CLASSES], value[over, :, CLASSES:] = -on_demand_usd * unneeded, -spot_usd * unneeded
 
     def _overhead(self, phase: int) -> float:
         """Of the step that is followed by so many steps of the start."""
