@@ -111,6 +111,8 @@ if TYPE_CHECKING:
     places = _DEFAULT.places
     places_allow = _DEFAULT.places_allow
     places_refuse = _DEFAULT.places_refuse
+    policies = _DEFAULT.policies
+    simulate_spot = _DEFAULT.simulate_spot
     bench = _DEFAULT.bench
     profile = _DEFAULT.profile
     calibrate = _DEFAULT.calibrate
@@ -167,6 +169,9 @@ _VERBS = (
     "places",
     "places_allow",
     "places_refuse",
+    # Compare rules
+    "policies",
+    "simulate_spot",
     # Measure
     "bench",
     "profile",
@@ -311,6 +316,7 @@ __all__ = [
     "places_allow",
     "places_refuse",
     "plan",
+    "policies",
     "predict",
     "prepare",
     "profile",
@@ -324,6 +330,7 @@ __all__ = [
     "run",
     "score",
     "simulate",
+    "simulate_spot",
     "stop",
     "targets",
     "tco",

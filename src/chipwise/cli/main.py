@@ -52,6 +52,8 @@ COMMANDS = {
     "reap": "Delete what jobs left behind in clusters and clouds.",
     "members": "Manage who may see and stop jobs of a team.",
     "places": "Manage who may run jobs at a place of a team.",
+    "policies": "List rules for spot machines with a deadline.",
+    "simulate": "Compare policies on traces before using them.",
     "bench": "Measure the same work on several machines.",
     "profile": "Measure this machine's GPU, or show a profile.",
     "calibrate": "Fit predictions to runs that you measured.",
@@ -81,6 +83,7 @@ SECTIONS = {
         "members",
         "places",
     ),
+    "Compare policies": ("policies", "simulate"),
     "Measure": ("bench", "profile", "calibrate", "score"),
 }
 

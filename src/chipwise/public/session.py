@@ -12,11 +12,12 @@ from chipwise.public.deploying import DeployVerbs
 from chipwise.public.listing import CatalogVerbs
 from chipwise.public.measuring import MeasureVerbs
 from chipwise.public.planning import PlanVerbs
+from chipwise.public.simulating import SimulateVerbs
 from chipwise.public.upkeep import UpkeepVerbs
 
 
 @dataclass(frozen=True, slots=True)
-class Session(CatalogVerbs, PlanVerbs, DeployVerbs, UpkeepVerbs, MeasureVerbs):
+class Session(CatalogVerbs, PlanVerbs, DeployVerbs, UpkeepVerbs, MeasureVerbs, SimulateVerbs):
     """All functions, with directories and a day of their own: `cw.open(data_dir="data", as_of="2026-11-15").plan(...)`."""
 
 

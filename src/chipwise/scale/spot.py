@@ -2,7 +2,7 @@
 
 Time passes in ticks. At the start of a tick it is known whether spot machines can be had until the next one; then a choice is
 made and paid for. A start costs `restart_h` without progress. Many scenarios of one job are decided at once: each field of a
-`State` is a column with one entry per scenario.
+`SpotState` is a column with one entry per scenario.
 
 The law: a choice stands only if on-demand machines, ordered at the next tick at the latest, would still finish in time, with
 the longest restart and the largest amount of work that the job admits (`restart_error`, `work_error`).
@@ -27,7 +27,7 @@ Choices = NDArray[np.int8]
 ROUNDING_H = 1e-7  # of sums of ticks
 
 
-class Choice(IntEnum):
+class SpotChoice(IntEnum):
     WAIT = 0
     SPOT = 1
     ON_DEMAND = 2
@@ -48,14 +48,14 @@ class SpotJob:
     restart_error: float = 0.0
 
     def __post_init__(self) -> None:
-        named = {
+        positive = {
             "work": self.work_h,
             "deadline": self.deadline_h,
             "spot price": self.spot_usd,
             "on-demand price": self.on_demand_usd,
             "tick": self.tick_h,
         }
-        for name, value in named.items():
+        for name, value in positive.items():
             if not (isfinite(value) and value > 0.0):
                 raise BadInput(f"The {name} must be above zero, not {value:g}.")
         for name, value in {"restart": self.restart_h, "error": min(self.work_error, self.restart_error)}.items():
@@ -85,7 +85,7 @@ class SpotJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class SpotState:
     """What a rule may know at one tick."""
 
     job: SpotJob
@@ -109,7 +109,7 @@ class State:
     def most_work_h(self) -> Hours:
         return np.maximum(self.work_left_h + self.job.work_h * self.job.work_error, 0.0)
 
-    def restart_h(self, choice: Choice) -> Hours:
+    def restart_h(self, choice: SpotChoice) -> Hours:
         """Until work begins under this choice."""
         return np.where(self.choice == choice, self.pending_h, self.job.longest_restart_h)
 
@@ -118,24 +118,26 @@ class State:
         return ticks
 
 
-Decide = Callable[[State], Choices]
+Decide = Callable[[SpotState], Choices]
 Begin = Callable[[SpotJob, int], Decide]  # a rule for a number of scenarios; what it learns of them is its own
 
 
-def lawful(state: State, choices: Choices) -> Choices:
+def lawful(state: SpotState, choices: Choices) -> Choices:
     """The choices that keep the law, and in place of others the nearest that does: the spot machine that works already, or
     on-demand."""
     job = state.job
-    after_spot_h = state.most_work_h - np.maximum(job.tick_h - state.restart_h(Choice.SPOT), 0.0)
+    after_spot_h = state.most_work_h - np.maximum(job.tick_h - state.restart_h(SpotChoice.SPOT), 0.0)
     wait_is_safe = _in_time(state, state.most_work_h)
     spot_is_safe = state.spot & ((after_spot_h <= ROUNDING_H) | _in_time(state, after_spot_h))
-    wanted = np.where((choices == Choice.SPOT) & ~state.spot, np.int8(Choice.WAIT), choices)
-    broken = ((wanted == Choice.WAIT) & ~wait_is_safe) | ((wanted == Choice.SPOT) & ~spot_is_safe)
-    instead = np.where(spot_is_safe & (state.choice == Choice.SPOT), np.int8(Choice.SPOT), np.int8(Choice.ON_DEMAND))
+    wanted = np.where((choices == SpotChoice.SPOT) & ~state.spot, np.int8(SpotChoice.WAIT), choices)
+    broken = ((wanted == SpotChoice.WAIT) & ~wait_is_safe) | ((wanted == SpotChoice.SPOT) & ~spot_is_safe)
+    instead = np.where(
+        spot_is_safe & (state.choice == SpotChoice.SPOT), np.int8(SpotChoice.SPOT), np.int8(SpotChoice.ON_DEMAND)
+    )
     return np.where(broken, instead, wanted).astype(np.int8)
 
 
-def _in_time(state: State, work_h: Hours) -> Flags:
+def _in_time(state: SpotState, work_h: Hours) -> Flags:
     """Whether this work can be done from the next tick on by on-demand machines that must start first."""
     in_time: Flags = state.ticks_needed(work_h + state.job.longest_restart_h) <= state.ticks_left - 1
     return in_time

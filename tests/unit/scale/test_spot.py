@@ -13,7 +13,7 @@ from chipwise.errors import BadInput
 from chipwise.scale.policies import greedy, learned_survival, on_demand, slack, uniform_progress
 from chipwise.scale.simulator.optimum import optimum
 from chipwise.scale.simulator.spot import play
-from chipwise.scale.spot import Begin, Choice, Choices, Decide, Flags, SpotJob, State
+from chipwise.scale.spot import Begin, Choices, Decide, Flags, SpotChoice, SpotJob, SpotState
 
 RULES = [on_demand.begin, greedy.begin, slack.begin, uniform_progress.begin]
 
@@ -33,7 +33,7 @@ def job_of(
     )
 
 
-def always(choice: Choice) -> Begin:
+def always(choice: SpotChoice) -> Begin:
     def begin(job: SpotJob, count: int) -> Decide:
         return lambda state: np.full(count, choice, np.int8)
 
@@ -44,7 +44,7 @@ def by_chance(seed: int) -> Begin:
     def begin(job: SpotJob, count: int) -> Decide:
         chance = np.random.default_rng(seed)
 
-        def decide(state: State) -> Choices:
+        def decide(state: SpotState) -> Choices:
             return chance.integers(0, 3, count).astype(np.int8)
 
         return decide
@@ -67,7 +67,7 @@ def market(seed: int, ticks: int, count: int = 20) -> Flags:
     work_h=st.floats(0.5, 4.0),
     work_error=st.floats(0.0, 0.2),
     restart_error=st.floats(0.0, 0.5),
-    rule=st.sampled_from([*RULES, always(Choice.WAIT), always(Choice.SPOT)]) | st.integers(0, 100).map(by_chance),
+    rule=st.sampled_from([*RULES, always(SpotChoice.WAIT), always(SpotChoice.SPOT)]) | st.integers(0, 100).map(by_chance),
 )
 def test_no_rule_is_late_even_if_work_and_restarts_take_longer(
     seed: int, restart_h: float, work_h: float, work_error: float, restart_error: float, rule: Begin
@@ -111,17 +111,17 @@ def test_the_bound_is_the_cheapest_of_all_schedules(restart_h: float, work_h: fl
 def _cheapest(row: Flags, job: SpotJob) -> float:
     """Of all sequences of choices."""
     costs = []
-    for choices in product(Choice, repeat=job.ticks):
-        usd, left, pending, held = 0.0, job.work_h, 0.0, Choice.WAIT
+    for choices in product(SpotChoice, repeat=job.ticks):
+        usd, left, pending, held = 0.0, job.work_h, 0.0, SpotChoice.WAIT
         for tick, choice in enumerate(choices):
-            if choice is Choice.SPOT and not row[tick]:
+            if choice is SpotChoice.SPOT and not row[tick]:
                 break
-            if choice is not held and choice is not Choice.WAIT:
+            if choice is not held and choice is not SpotChoice.WAIT:
                 pending = job.restart_h
             held = choice
-            if choice is Choice.WAIT:
+            if choice is SpotChoice.WAIT:
                 continue
-            usd += (job.spot_usd if choice is Choice.SPOT else job.on_demand_usd) * job.tick_h
+            usd += (job.spot_usd if choice is SpotChoice.SPOT else job.on_demand_usd) * job.tick_h
             left -= max(job.tick_h - pending, 0.0)
             pending = max(pending - job.tick_h, 0.0)
             if left <= 1e-7:

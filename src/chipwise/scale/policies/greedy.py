@@ -1,27 +1,29 @@
-"""Spot whenever it is there, else wait; on-demand when the time is up. The baseline of the public benchmark: from the tick at which
-two more starts would no longer fit, a spot machine is kept while it lasts, and none is waited for."""
+"""Spot whenever it is there, else wait; on-demand when the time is up. The baseline of the public benchmark: from the tick at
+which two more starts would no longer fit, a spot machine is kept while it lasts, and none is waited for.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from chipwise.scale.spot import Choice, Choices, Decide, SpotJob, State
+from chipwise.scale.spot import Choices, Decide, SpotChoice, SpotJob, SpotState
 
+KIND = "spot"
 SUMMARY = "Spot when it is available, else wait, until only on-demand is in time."
 NEEDS = "work left, restart time"
 
 
 def begin(job: SpotJob, count: int) -> Decide:
-    def decide(state: State) -> Choices:
-        return before_the_deadline(state, np.where(state.spot, np.int8(Choice.SPOT), np.int8(Choice.WAIT)))
+    def decide(state: SpotState) -> Choices:
+        return before_the_deadline(state, np.where(state.spot, np.int8(SpotChoice.SPOT), np.int8(SpotChoice.WAIT)))
 
     return decide
 
 
-def before_the_deadline(state: State, choices: Choices) -> Choices:
+def before_the_deadline(state: SpotState, choices: Choices) -> Choices:
     """What the published rules do near the deadline, in place of their choice."""
     restart_h = state.job.longest_restart_h
     last_call = state.ticks_needed(state.most_work_h + restart_h) >= state.ticks_left
     near = state.ticks_needed(state.most_work_h + 2.0 * restart_h) >= state.ticks_left
-    kept = near & ~last_call & (state.choice == Choice.SPOT)
-    return np.where(kept, np.int8(Choice.SPOT), np.where(near, np.int8(Choice.ON_DEMAND), choices)).astype(np.int8)
+    stays = near & ~last_call & (state.choice == SpotChoice.SPOT)
+    return np.where(stays, np.int8(SpotChoice.SPOT), np.where(near, np.int8(SpotChoice.ON_DEMAND), choices)).astype(np.int8)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipwise.scale.spot import ROUNDING_H, Choice, Choices, Decide, Hours, SpotJob, State
+from chipwise.scale.spot import ROUNDING_H, Choices, Decide, Hours, SpotChoice, SpotJob, SpotState
 from chipwise.scale.survival.kinds import CLASSES, Learner
 from chipwise.scale.survival.programme import Programme, programme
 
+KIND = "spot"
 SUMMARY = "The least expected cost by a stochastic programme, with survival of spot learned online."
 NEEDS = "work left, restart time, prices, availability so far"
 
@@ -19,24 +20,29 @@ NEEDS = "work left, restart time, prices, availability so far"
 def begin(job: SpotJob, count: int) -> Decide:
     learner, costs = Learner(count, job.tick_h), programme(job)
 
-    def decide(state: State) -> Choices:
+    def decide(state: SpotState) -> Choices:
         learner.see(state.spot)
         weights = learner.weights
         market = learner.age_class + CLASSES * state.spot
-        expected = np.stack([(_costs(costs, state, choice, market) * weights).sum(axis=1) for choice in Choice])
-        expected[Choice.SPOT] = np.where(state.spot, expected[Choice.SPOT], np.inf)
-        return expected.argmin(axis=0).astype(np.int8)
+        expected = np.stack([(_costs(costs, state, choice, market) * weights).sum(axis=1) for choice in SpotChoice])
+        expected[SpotChoice.SPOT] = np.where(state.spot, expected[SpotChoice.SPOT], np.inf)
+        cheapest: Choices = expected.argmin(axis=0).astype(np.int8)
+        return cheapest
 
     return decide
 
 
-def _costs(costs: Programme, state: State, choice: Choice, market: np.typing.NDArray[np.intp]) -> Hours:
+def _costs(costs: Programme, state: SpotState, choice: SpotChoice, market: np.typing.NDArray[np.intp]) -> Hours:
     """Scenario x kind, of this tick and all that follow, in hours of on-demand price."""
     job = state.job
-    restart_h = np.zeros_like(state.pending_h) if choice is Choice.WAIT else state.restart_h(choice)
+    restart_h = np.zeros_like(state.pending_h) if choice is SpotChoice.WAIT else state.restart_h(choice)
     in_tick_h = np.minimum(restart_h, job.tick_h)
     # A start on demand cannot be lost: all of its overhead is taken from the slack at once.
-    spent_h = {Choice.WAIT: np.full_like(restart_h, job.tick_h), Choice.SPOT: in_tick_h, Choice.ON_DEMAND: restart_h}[choice]
+    spent_h = {
+        SpotChoice.WAIT: np.full_like(restart_h, job.tick_h),
+        SpotChoice.SPOT: in_tick_h,
+        SpotChoice.ON_DEMAND: restart_h,
+    }[choice]
     after = costs.expected(
         choice,
         time_left_h=state.time_left_h - job.tick_h,
@@ -46,7 +52,7 @@ def _costs(costs: Programme, state: State, choice: Choice, market: np.typing.NDA
     )
     spot_price = job.tick_h * job.spot_usd / job.on_demand_usd
     after = np.maximum(after, spot_price)  # who is not done pays one more tick at least
-    if choice is Choice.WAIT:
+    if choice is SpotChoice.WAIT:
         return after + ROUNDING_H  # of equals, not to wait
     finishes = state.most_work_h + restart_h <= job.tick_h + ROUNDING_H
-    return (spot_price if choice is Choice.SPOT else job.tick_h) + np.where(finishes[:, None], 0.0, after)
+    return (spot_price if choice is SpotChoice.SPOT else job.tick_h) + np.where(finishes[:, None], 0.0, after)

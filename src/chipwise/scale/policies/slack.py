@@ -1,22 +1,25 @@
-"""Spot when it is there; else wait as long as the slack is at least a fifth of the work that is left, and otherwise pay on-demand."""
+"""Spot when it is there; else wait as long as the slack is at least a fifth of the work that is left, and otherwise pay
+on-demand.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from chipwise.scale.policies.greedy import before_the_deadline
-from chipwise.scale.spot import ROUNDING_H, Choice, Choices, Decide, SpotJob, State
+from chipwise.scale.spot import ROUNDING_H, Choices, Decide, SpotChoice, SpotJob, SpotState
 
+KIND = "spot"
 SUMMARY = "Spot when it is available; wait while slack is 20% of the work left, else on-demand."
 NEEDS = "work left, restart time"
 LEAST_SLACK = 0.2
 
 
 def begin(job: SpotJob, count: int) -> Decide:
-    def decide(state: State) -> Choices:
+    def decide(state: SpotState) -> Choices:
         slack_h = state.time_left_h - state.most_work_h
         ample = slack_h >= LEAST_SLACK * np.maximum(state.most_work_h, ROUNDING_H)
-        without = np.where(ample, np.int8(Choice.WAIT), np.int8(Choice.ON_DEMAND))
-        return before_the_deadline(state, np.where(state.spot, np.int8(Choice.SPOT), without).astype(np.int8))
+        without = np.where(ample, np.int8(SpotChoice.WAIT), np.int8(SpotChoice.ON_DEMAND))
+        return before_the_deadline(state, np.where(state.spot, np.int8(SpotChoice.SPOT), without).astype(np.int8))
 
     return decide

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from chipwise.scale.policies.greedy import before_the_deadline
-from chipwise.scale.spot import Choice, Choices, Decide, SpotJob, State
+from chipwise.scale.spot import Choices, Decide, SpotChoice, SpotJob, SpotState
 
+KIND = "spot"
 SUMMARY = "Uniform Progress (NSDI'24): on-demand while progress is behind a straight line to the deadline."
 NEEDS = "work left, restart time"
 
@@ -18,14 +19,14 @@ NEEDS = "work left, restart time"
 def begin(job: SpotJob, count: int) -> Decide:
     speed = job.longest_work_h / job.deadline_h
 
-    def decide(state: State) -> Choices:
+    def decide(state: SpotState) -> Choices:
         passed_h = job.deadline_h - state.time_left_h
         progress_h = job.longest_work_h - state.most_work_h
         behind = progress_h < speed * passed_h
         ahead = progress_h >= speed * (passed_h + 2.0 * job.longest_restart_h)
-        without = np.where(behind, np.int8(Choice.ON_DEMAND), np.int8(Choice.WAIT))
-        choices = np.where(state.spot, np.int8(Choice.SPOT), without)
-        keeps = (state.choice == Choice.ON_DEMAND) & ~ahead
-        return before_the_deadline(state, np.where(keeps, np.int8(Choice.ON_DEMAND), choices).astype(np.int8))
+        without = np.where(behind, np.int8(SpotChoice.ON_DEMAND), np.int8(SpotChoice.WAIT))
+        choices = np.where(state.spot, np.int8(SpotChoice.SPOT), without)
+        keeps = (state.choice == SpotChoice.ON_DEMAND) & ~ahead
+        return before_the_deadline(state, np.where(keeps, np.int8(SpotChoice.ON_DEMAND), choices).astype(np.int8))
 
     return decide

@@ -1,9 +1,10 @@
-"""The least that a job could have cost on a trace, if the whole trace had been known: a dynamic programme over time and slack.
+"""The least that a job could have cost on a trace, if the whole trace had been known: a dynamic programme over time and
+slack.
 
-Slack is what is left of the time after the work: a tick without a machine costs a tick of it, a start costs a restart of it, and
-work costs none. So the state is (ticks left, slack, what is held), and the job is done where the slack is as large as the time.
-Slack is counted in the largest unit that divides tick and restart; where that would be too fine, restarts are rounded down, and
-the result is still a bound.
+Slack is what is left of the time after the work: a tick without a machine costs a tick of it, a start costs a restart of it,
+and work costs none. So the state is (ticks left, slack, what is held), and the job is done where the slack is as large as the
+time. Slack is counted in the largest unit that divides tick and restart; where that would be too fine, restarts are rounded
+down, and the result is still a bound.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def optimum(available: Flags, job: SpotJob) -> Hours:
     none = spot = on_demand = np.zeros((len(available), levels), np.float32)
     slack = np.arange(levels)
     for left in range(1, job.ticks + 1):
-        there = available[:, job.ticks - left, None]
-        stay_spot = np.where(there, spot_usd + spot, _NEVER)
+        has_spot = available[:, job.ticks - left, None]
+        stay_spot = np.where(has_spot, spot_usd + spot, _NEVER)
         stay_on_demand = on_demand_usd + on_demand
         none = np.minimum(_spent(none, units), _spent(np.minimum(stay_spot, stay_on_demand), restart))
         none[:, slack >= left * units] = 0.0

@@ -1,7 +1,7 @@
 """A spot rule played on many scenarios at once, tick by tick, with whole ticks billed.
 
-The semantics are those of the public "can't be late" benchmark: spot that is there at a tick stays until the next; a start is paid
-without progress; the tick in which the work ends is paid whole. Every choice passes the law of `scale/spot.py`.
+The semantics are those of the public "can't be late" benchmark: spot that is there at a tick stays until the next; a start is
+paid without progress; the tick in which the work ends is paid whole. Every choice passes the law of `scale/spot.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.errors import BadInput
-from chipwise.scale.spot import ROUNDING_H, Begin, Choice, Flags, Hours, SpotJob, State, lawful
+from chipwise.scale.spot import ROUNDING_H, Begin, Flags, Hours, SpotChoice, SpotJob, SpotState, lawful
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def play(
     choice = np.zeros(count, np.int8)
     for tick in range(job.ticks + 1):
         if tick > 0:
-            runs = (choice != Choice.WAIT) & np.isinf(finish)
+            runs = (choice != SpotChoice.WAIT) & np.isinf(finish)
             usd += np.where(runs, prices[choice], 0.0)
             work = work - np.where(runs, np.maximum(job.tick_h - restart, 0.0), 0.0)
             restart = np.where(runs, np.maximum(restart - job.tick_h, 0.0), restart)
@@ -58,19 +58,19 @@ def play(
         if tick == job.ticks or np.isfinite(finish).all():
             break
         spot = available[:, tick]
-        choice = np.where((choice == Choice.SPOT) & ~spot, np.int8(Choice.WAIT), choice)
-        state = State(
+        choice = np.where((choice == SpotChoice.SPOT) & ~spot, np.int8(SpotChoice.WAIT), choice)
+        state = SpotState(
             job=job,
             tick=tick,
             work_left_h=work,
             pending_h=pending,
             choice=choice,
-            age_h=np.where(choice == Choice.SPOT, age, 0.0),
+            age_h=np.where(choice == SpotChoice.SPOT, age, 0.0),
             spot=spot,
             seen=available[:, : tick + 1],
         )
         choices = lawful(state, decide(state))
-        starts = (choices != choice) & (choices != Choice.WAIT)
+        starts = (choices != choice) & (choices != SpotChoice.WAIT)
         restart = np.where(starts, job.restart_h if true_restarts is None else true_restarts[:, tick], restart)
         pending = np.where(starts, job.longest_restart_h, pending)
         age = np.where(starts, 0.0, age)

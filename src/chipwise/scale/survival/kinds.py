@@ -1,11 +1,12 @@
 """Kinds of spot markets, and which of them a series is, as learned from what it showed so far.
 
-Spot that has been there long is likely to stay, and spot that has been gone long is likely to stay away: the rate of change falls
-with the time since the last change, here as (age + 5 min)^-0.7. A kind is a pair of rates at the age of zero, one of losses and one
-of returns; the kinds are a grid of such pairs, and their likelihoods follow Bayes' rule. Old evidence fades with a half-life, since
-markets change. A series is taken for the market at the power mean of the rates that the evidence leaves open: of these it leans to
-the fastest changes, since slack that was spent too early on a market that seemed calm is what costs most. The exponent, the
-half-life, the age at the begin and the power were chosen on two series (docs/policies.md names them).
+Spot that has been there long is likely to stay, and spot that has been gone long is likely to stay away: the rate of change
+falls with the time since the last change, here as (age + 5 min)^-0.7. A kind is a pair of rates at the age of zero, one of
+losses and one of returns; the kinds are a grid of such pairs, and their likelihoods follow Bayes' rule. Old evidence fades
+with a half-life, since markets change. A series is taken for the market at the power mean of the rates that the evidence
+leaves open: of these it leans to the fastest changes, since slack that was spent too early on a market that seemed calm is
+what costs most. The exponent, the half-life, the age at the begin and the power were chosen on two series (docs/policies.md
+names them).
 """
 
 from __future__ import annotations
@@ -56,13 +57,14 @@ class Learner:
     def _logarithms(self) -> NDArray[np.float64]:
         """Of the probability of what a tick shows: available before x changed x age class x kind."""
         losses, returns = (change_probability(rates, self._tick_h) for rates in (LOSSES_PER_HOUR, RETURNS_PER_HOUR))
-        return np.log(np.array([[1.0 - returns, returns], [1.0 - losses, losses]]))
+        logarithms: Hours = np.log(np.array([[1.0 - returns, returns], [1.0 - losses, losses]]))
+        return logarithms
 
     def see(self, available: Flags) -> None:
         if self._last is not None:
             changed = available != self._last
-            shown = self._logarithms[self._last.astype(np.intp), changed.astype(np.intp), self.age_class]
-            self._evidence = self._evidence * self._fading + shown
+            evidence = self._logarithms[self._last.astype(np.intp), changed.astype(np.intp), self.age_class]
+            self._evidence = self._evidence * self._fading + evidence
             self._age_h = np.where(changed, 0.0, self._age_h + self._tick_h)
         self._last = available
 
@@ -75,8 +77,9 @@ class Learner:
         """Series x kind: the market that each series is taken for, as shares of the kinds around it; a row sums to one."""
         likelihood = np.exp(self._evidence - self._evidence.max(axis=1, keepdims=True))
         likelihood = likelihood.reshape(-1, len(RATES_PER_HOUR), len(RATES_PER_HOUR))
-        losses, returns = (_around(_cautious_mean(likelihood.sum(axis=axis))) for axis in (2, 1))
-        return (losses[:, :, None] * returns[:, None, :]).reshape(-1, KINDS)
+        losses, returns = (_neighbour_shares(_cautious_mean(likelihood.sum(axis=axis))) for axis in (2, 1))
+        shares: Hours = (losses[:, :, None] * returns[:, None, :]).reshape(-1, KINDS)
+        return shares
 
 
 def _cautious_mean(weights: Hours) -> Hours:
@@ -86,7 +89,7 @@ def _cautious_mean(weights: Hours) -> Hours:
     return np.interp(np.log(rates), np.log(RATES_PER_HOUR), np.arange(len(RATES_PER_HOUR)))
 
 
-def _around(positions: Hours) -> Hours:
+def _neighbour_shares(positions: Hours) -> Hours:
     """The shares of the two neighbours of each position."""
     shares: Hours = np.maximum(1.0 - np.abs(positions[:, None] - np.arange(len(RATES_PER_HOUR))), 0.0)
     return shares
