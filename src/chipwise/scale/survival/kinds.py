@@ -86,7 +86,8 @@ def _cautious_mean(weights: Hours) -> Hours:
     """Of the rates, each series, as a position on their logarithmic scale."""
     powers = np.array(RATES_PER_HOUR) ** CAUTION
     rates = (weights @ powers / weights.sum(axis=1)) ** (1.0 / CAUTION)
-    return np.interp(np.log(rates), np.log(RATES_PER_HOUR), np.arange(len(RATES_PER_HOUR)))
+    positions: Hours = np.interp(np.log(rates), np.log(RATES_PER_HOUR), np.arange(len(RATES_PER_HOUR)))
+    return positions
 
 
 def _neighbour_shares(positions: Hours) -> Hours:
