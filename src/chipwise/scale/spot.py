@@ -122,6 +122,15 @@ Decide = Callable[[SpotState], Choices]
 Begin = Callable[[SpotJob, int], Decide]  # a rule for a number of scenarios; what it learns of them is its own
 
 
+def before_the_deadline(state: SpotState, choices: Choices) -> Choices:
+    """What the published rules do near the deadline, in place of their choice."""
+    restart_h = state.job.longest_restart_h
+    last_call = state.ticks_needed(state.most_work_h + restart_h) >= state.ticks_left
+    near = state.ticks_needed(state.most_work_h + 2.0 * restart_h) >= state.ticks_left
+    stays = near & ~last_call & (state.choice == SpotChoice.SPOT)
+    return np.where(stays, np.int8(SpotChoice.SPOT), np.where(near, np.int8(SpotChoice.ON_DEMAND), choices)).astype(np.int8)
+
+
 def lawful(state: SpotState, choices: Choices) -> Choices:
     """The choices that keep the law, and in place of others the nearest that does: the spot machine that works already, or
     on-demand."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipwise.scale.spot import Choices, Decide, SpotChoice, SpotJob, SpotState
+from chipwise.scale.spot import Choices, Decide, SpotChoice, SpotJob, SpotState, before_the_deadline
 
 KIND = "spot"
 SUMMARY = "Spot when it is available, else wait, until only on-demand is in time."
@@ -18,12 +18,3 @@ def begin(job: SpotJob, count: int) -> Decide:
         return before_the_deadline(state, np.where(state.spot, np.int8(SpotChoice.SPOT), np.int8(SpotChoice.WAIT)))
 
     return decide
-
-
-def before_the_deadline(state: SpotState, choices: Choices) -> Choices:
-    """What the published rules do near the deadline, in place of their choice."""
-    restart_h = state.job.longest_restart_h
-    last_call = state.ticks_needed(state.most_work_h + restart_h) >= state.ticks_left
-    near = state.ticks_needed(state.most_work_h + 2.0 * restart_h) >= state.ticks_left
-    stays = near & ~last_call & (state.choice == SpotChoice.SPOT)
-    return np.where(stays, np.int8(SpotChoice.SPOT), np.where(near, np.int8(SpotChoice.ON_DEMAND), choices)).astype(np.int8)

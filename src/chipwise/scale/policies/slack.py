@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipwise.scale.policies.greedy import before_the_deadline
-from chipwise.scale.spot import ROUNDING_H, Choices, Decide, SpotChoice, SpotJob, SpotState
+from chipwise.scale.spot import ROUNDING_H, Choices, Decide, SpotChoice, SpotJob, SpotState, before_the_deadline
 
 KIND = "spot"
 SUMMARY = "Spot when it is available; wait while slack is 20% of the work left, else on-demand."

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipwise.scale.policies.greedy import before_the_deadline
-from chipwise.scale.spot import Choices, Decide, SpotChoice, SpotJob, SpotState
+from chipwise.scale.spot import Choices, Decide, SpotChoice, SpotJob, SpotState, before_the_deadline
 
 KIND = "spot"
 SUMMARY = "Uniform Progress (NSDI'24): on-demand while progress is behind a straight line to the deadline."
