@@ -113,6 +113,8 @@ if TYPE_CHECKING:
     places_allow = _DEFAULT.places_allow
     places_refuse = _DEFAULT.places_refuse
     characterize = _DEFAULT.characterize
+    policies = _DEFAULT.policies
+    simulate_spot = _DEFAULT.simulate_spot
     bench = _DEFAULT.bench
     profile = _DEFAULT.profile
     calibrate = _DEFAULT.calibrate
@@ -172,6 +174,9 @@ _VERBS = (
     "places",
     "places_allow",
     "places_refuse",
+    # Compare rules
+    "policies",
+    "simulate_spot",
     # Measure
     "characterize",
     "bench",
@@ -323,6 +328,7 @@ __all__ = [
     "places_allow",
     "places_refuse",
     "plan",
+    "policies",
     "predict",
     "prepare",
     "profile",
@@ -336,6 +342,7 @@ __all__ = [
     "run",
     "score",
     "simulate",
+    "simulate_spot",
     "stop",
     "targets",
     "tco",

@@ -53,6 +53,8 @@ COMMANDS = {
     "reap": "Delete what jobs left behind in clusters and clouds.",
     "members": "Manage who may see and stop jobs of a team.",
     "places": "Manage who may run jobs at a place of a team.",
+    "policies": "List rules for spot machines with a deadline.",
+    "simulate": "Compare policies on traces before using them.",
     "bench": "Measure the same work on several machines.",
     "characterize": "Run a program and write down what it is.",
     "profile": "Measure this machine's GPU, or show a profile.",
@@ -85,8 +87,9 @@ SECTIONS = {
         "members",
         "places",
     ),
-    "Measure": ("characterize", "bench", "profile", "calibrate", "score"),
+    "Compare policies": ("policies", "simulate"),
     "Watch": ("watch", "doctor", "health"),
+    "Measure": ("characterize", "bench", "profile", "calibrate", "score"),
 }
 
 

@@ -17,7 +17,7 @@ from chipwise.public.workloads import WorkloadOptions
 from chipwise.spelling import OTHER_NAMES
 
 # How results are shown and where they are written: a program has them as values.
-SHOWN = {"json", "csv", "full", "short", "sources", "once", "every", "detach", "follow", "list", "rules", "schema", "policy"}
+SHOWN = {"json", "csv", "full", "short", "sources", "once", "every", "detach", "follow", "list", "rules", "schema"}
 WRITTEN = {"html", "out", "force", "render"}
 RENAMED = {
     "limit": "limits",  # KEY=VALUE, one by one; in Python a dictionary
@@ -40,6 +40,7 @@ ONLY_COMMAND = {
     ("compare", "top"): "how many rows are shown",
     ("rate", "why"): "the numbers are in the rows",
     ("catalog_show", "limit"): "a table is sliced",
+    ("prepare", "policy"): "a text for an account's owner",
     ("run", "simulate"): "cw.simulate",
     ("run", "seed"): "cw.simulate",
     ("watch", "serve"): "a command that runs on",

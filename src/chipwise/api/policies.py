@@ -1,0 +1,235 @@
+"""Rules that spend money, by name or from a user's file, and what each would have cost on traces."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipwise.adapters import plugins
+from chipwise.errors import BadInput, UnknownName
+from chipwise.files.handed import read_bytes
+from chipwise.scale.own_policy import single_scenarios
+from chipwise.scale.simulator.synthetic import SyntheticMarket, series
+from chipwise.scale.spot import Begin, Flags, SpotJob
+from chipwise.scale.traces import MOST_BYTES, Series, cut, evaluated, read_series, read_windows
+from chipwise.spelling import nearest
+from chipwise.units import parse_count
+
+if TYPE_CHECKING:
+    from chipwise.catalog.feed import Report
+
+PACKAGE, GROUP = "chipwise.scale.policies", "chipwise.policies"
+WINDOWS = (
+    "windows.csv",
+    "windows.csv.gz",
+)  # a folder that has one is the public evaluation, and names series of another folder
+EVALUATED_SERIES = Path("spot_traces/availability/1-node/aws-10-26-2022")
+SYNTHETIC_TICK_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyEntry:
+    name: str
+    kind: str  # what it decides: spot
+    summary: str
+    needs: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotQuestion:
+    """Every series, deadline and restart with each other is a scenario."""
+
+    policies: tuple[str, ...]
+    trace: Path | None = None
+    synthetic: str | None = None
+    tick_s: float | None = None
+    available_is: int | None = None
+    windows: int = 1
+    job_hours: float = 48.0
+    deadline_hours: tuple[float, ...] = (52.0, 70.0)
+    restart_hours: tuple[float, ...] = (0.02, 0.05, 0.1)
+    spot_price: float = 0.9731
+    on_demand_price: float = 3.06
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SpotAnswer:
+    policy: str
+    scenarios: int
+    mean_usd: float
+    late: int
+    ratio_to_bound: float
+
+
+def listed() -> list[PolicyEntry]:
+    entries = []
+    for name in plugins.names(PACKAGE, GROUP):
+        module = plugins.load(PACKAGE, GROUP, name)
+        entries.append(
+            PolicyEntry(name, getattr(module, "KIND", ""), getattr(module, "SUMMARY", ""), getattr(module, "NEEDS", ""))
+        )
+    return entries
+
+
+def spot_policy(name: str) -> Begin:
+    """By its name, or from a Python file that defines `decide(state)` or `begin(job, count)`."""
+    if name.endswith(".py"):
+        return _of_file(Path(name).expanduser())
+    module = plugins.load(PACKAGE, GROUP, name)
+    if module is None or getattr(module, "KIND", "") != "spot":
+        names = [entry.name for entry in listed() if entry.kind == "spot"]
+        raise UnknownName("spot policy", name, nearest(name, names), remedy="chipwise policies lists them.")
+    begin: Begin = module.begin
+    return begin
+
+
+def _of_file(path: Path) -> Begin:
+    if not path.is_file():
+        raise BadInput(f"{path} is not there.", remedy="Give a Python file that defines decide(state).")
+    try:
+        names = runpy.run_path(str(path))
+    except Exception as error:
+        raise BadInput(f"{path} could not be run: {type(error).__name__}: {str(error)[:200]}") from error
+    if callable(begin := names.get("begin")):
+        own: Begin = begin
+        return own
+    if not callable(decide := names.get("decide")):
+        raise BadInput(f"{path} defines neither decide(state) nor begin(job, count).")
+    return single_scenarios(path.name, decide)
+
+
+def simulate_spot(question: SpotQuestion, report: Report) -> list[SpotAnswer]:
+    """One answer per policy, in the order asked for."""
+    from chipwise.scale.simulator.optimum import optimum
+    from chipwise.scale.simulator.spot import play
+
+    begins = {name: spot_policy(name) for name in question.policies}
+    batches = list(_batches(question))
+    total = sum(job.ticks for job, _ in batches)
+    scenarios = sum(len(available) for _, available in batches)
+    report(0, None, "bound")
+    bound = sum(float(optimum(available, job).sum()) for job, available in batches)
+    answers = []
+    for name, begin in begins.items():
+        usd, late, elapsed = 0.0, 0, 0
+        for job, available in batches:
+            outcome = play(available, job, begin, each_tick=_ticks_of(report, elapsed, total, name))
+            usd, late, elapsed = usd + float(outcome.usd.sum()), late + int(outcome.is_late.sum()), elapsed + job.ticks
+        answers.append(
+            SpotAnswer(policy=name, scenarios=scenarios, mean_usd=usd / scenarios, late=late, ratio_to_bound=usd / bound)
+        )
+    return answers
+
+
+def _ticks_of(report: Report, elapsed: int, total: int, name: str) -> Callable[[int], None]:
+    return lambda tick: report(elapsed + tick + 1, total, name)
+
+
+def _batches(question: SpotQuestion) -> list[tuple[SpotJob, Flags]]:
+    if (question.trace is None) == (question.synthetic is None):
+        raise BadInput("Give either --trace or --synthetic.")
+    longest_h = max(question.deadline_hours)
+    all_series = _synthetic(question, longest_h) if question.trace is None else _traces(question.trace, question)
+    import numpy as np
+
+    jobs = {
+        (tick_h, deadline_h, restart_h): SpotJob(
+            work_h=question.job_hours,
+            deadline_h=deadline_h,
+            restart_h=restart_h,
+            spot_usd=question.spot_price,
+            on_demand_usd=question.on_demand_price,
+            tick_h=tick_h,
+        )
+        for tick_h in sorted({one.tick_h for one in all_series})
+        for restart_h in question.restart_hours
+        for deadline_h in question.deadline_hours
+    }
+    ticks = {tick_h: max(job.ticks for key, job in jobs.items() if key[0] == tick_h) for tick_h, _, _ in jobs}
+    windows = {
+        tick_h: np.concatenate([cut(one, count, question.windows) for one in all_series if one.tick_h == tick_h])
+        for tick_h, count in ticks.items()
+    }
+    return [(job, windows[job.tick_h]) for job in jobs.values()]
+
+
+def _synthetic(question: SpotQuestion, longest_h: float) -> list[Series]:
+    """`series=100,losses=1,returns=1,spread=4,exponent=0.7`, each with a default."""
+    settings = {"series": 100.0, "losses": 1.0, "returns": 1.0, "spread": 4.0, "exponent": 0.7}
+    for part in filter(None, (question.synthetic or "").split(",")):
+        key, equals, value = part.partition("=")
+        if key.strip() not in settings or not equals:
+            raise UnknownName(
+                "setting of --synthetic", key.strip(), nearest(key.strip(), settings), remedy="Write series=100,losses=1."
+            )
+        settings[key.strip()] = parse_count(value)
+    market = SyntheticMarket(
+        losses_per_hour=settings["losses"],
+        returns_per_hour=settings["returns"],
+        spread=settings["spread"],
+        exponent=settings["exponent"],
+    )
+    count, tick_h = int(settings["series"]), (question.tick_s or SYNTHETIC_TICK_S) / 3600.0
+    if not 1 <= count <= 100_000:
+        raise BadInput(f"--synthetic series={count} is not possible.", remedy="Allowed: 1 to 100,000.")
+    flags = series(market, count=count, ticks=int(longest_h / tick_h) + 1, tick_h=tick_h, seed=question.seed)
+    return [Series(f"series {place + 1}", tick_h, row) for place, row in enumerate(flags)]
+
+
+def _traces(path: Path, question: SpotQuestion) -> list[Series]:
+    path = path.expanduser()
+    if path.is_file():
+        return [_series(path, question)]
+    if not path.is_dir():
+        raise BadInput(f"{path} is not there.", remedy="Give a trace, or a folder of traces.")
+    table = next((path / name for name in WINDOWS if (path / name).is_file()), None)
+    if table is not None:
+        return _evaluation(table, question)
+    files = sorted(one for one in path.rglob("*") if one.is_file() and _is_trace(one.relative_to(path)))
+    if not files:
+        raise BadInput(f"{path} has no traces.", remedy="Traces are .json, .csv or .txt files, also with .gz.")
+    return [_series(file, question) for file in files]
+
+
+def _is_trace(path: Path) -> bool:
+    return path.name.removesuffix(".gz").endswith((".json", ".csv", ".txt")) and not any(
+        part.startswith(".") for part in path.parts
+    )
+
+
+def _series(path: Path, question: SpotQuestion) -> Series:
+    return read_series(path.name, _content(path), tick_s=question.tick_s, available_is=question.available_is)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        content = read_bytes(path, MOST_BYTES)
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+    if len(content) > MOST_BYTES:
+        raise BadInput(f"{path} is larger than {MOST_BYTES // 10**6} MB.")
+    return content
+
+
+def _evaluation(table: Path, question: SpotQuestion) -> list[Series]:
+    """The windows of the public evaluation, out of the series in the folder beside it."""
+    windows = evaluated(read_windows(table.name, _content(table)))
+    folder = table.parent.parent / EVALUATED_SERIES
+    series_by_name: dict[str, Series] = {}
+    for name in dict.fromkeys(window.series for window in windows):
+        file = next((one for one in (folder / f"{name}.json", folder / f"{name}.json.gz") if one.is_file()), None)
+        if file is None:
+            raise BadInput(f"{table} names the series {name}, which is not in {folder}.")
+        series_by_name[name] = _series(file, question)
+    return [
+        Series(
+            f"{window.series} from {window.start}",
+            series_by_name[window.series].tick_h,
+            series_by_name[window.series].available[window.start : window.start + window.ticks],
+        )
+        for window in windows
+    ]

@@ -1,0 +1,77 @@
+"""The verbs that compare policies on traces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from chipwise.public.calling import verbs
+from chipwise.public.opened import Opened
+from chipwise.public.records import Table
+
+
+def _quiet(done: int, total: int | None, what: str) -> None:
+    """The library prints nothing."""
+
+
+@verbs
+class SimulateVerbs(Opened):
+    """Rules that spend money, and what each would have cost."""
+
+    __slots__ = ()
+
+    def policies(self) -> Table:
+        """The policies that there are: what each decides, and what it needs to know.
+
+        >>> cw.policies()[0].name
+        """
+        from chipwise.api.policies import listed
+
+        return Table([asdict(entry) for entry in listed()])
+
+    def simulate_spot(
+        self,
+        *,
+        policy: str | Sequence[str] = ("greedy", "slack", "uniform-progress", "learned-survival"),
+        trace: str | Path | None = None,
+        synthetic: str | None = None,
+        tick: str | float | None = None,
+        available_is: int | None = None,
+        windows: int = 1,
+        job_hours: float = 48.0,
+        deadline_hours: float | Sequence[float] = (52.0, 70.0),
+        restart_hours: float | Sequence[float] = (0.02, 0.05, 0.1),
+        spot_price: float = 0.9731,
+        on_demand_price: float = 3.06,
+        seed: int = 0,
+    ) -> Table:
+        """A job with a deadline on spot machines: its mean cost by each policy, against that of who knows the whole trace.
+
+        `trace` is a file or a folder of files with one flag per tick; `synthetic` invents series. A policy is a name, or a
+        Python file that defines `decide(state)`.
+
+        >>> cw.simulate_spot(synthetic="series=20", job_hours=10, deadline_hours=15, restart_hours=0.1)
+        """
+        from chipwise.api.policies import SpotQuestion, simulate_spot
+        from chipwise.units import parse_seconds
+
+        question = SpotQuestion(
+            policies=tuple(policy.split(",") if isinstance(policy, str) else policy),
+            trace=None if trace is None else Path(trace),
+            synthetic=synthetic,
+            tick_s=None if tick is None else parse_seconds(tick),
+            available_is=available_is,
+            windows=windows,
+            job_hours=job_hours,
+            deadline_hours=_hours(deadline_hours),
+            restart_hours=_hours(restart_hours),
+            spot_price=spot_price,
+            on_demand_price=on_demand_price,
+            seed=seed,
+        )
+        return Table([asdict(answer) for answer in simulate_spot(question, _quiet)])
+
+
+def _hours(hours: float | Sequence[float]) -> tuple[float, ...]:
+    return tuple(hours) if isinstance(hours, Sequence) else (float(hours),)

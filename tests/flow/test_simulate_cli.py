@@ -1,0 +1,87 @@
+"""`chipwise simulate spot` and `chipwise policies` as a user has them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command import Chipwise
+
+SMALL = (
+    "--job-hours",
+    "4",
+    "--deadline-hours",
+    "6",
+    "--restart-hours",
+    "0.1,0.2",
+    "--spot-price",
+    "1",
+    "--on-demand-price",
+    "3",
+)
+
+
+def test_every_policy_is_one_object_of_the_answer(chipwise: Chipwise) -> None:
+    done = chipwise("simulate", "spot", "--synthetic", "series=5", "--policy", "on-demand,greedy", *SMALL, "--json")
+    assert done.code == 0
+    answers = json.loads(done.out)
+    assert [answer["policy"] for answer in answers] == ["on-demand", "greedy"]
+    assert all(set(answer) == {"policy", "scenarios", "mean_usd", "late", "ratio_to_bound"} for answer in answers)
+    assert answers[0]["mean_usd"] == pytest.approx((25 / 6 + 26 / 6) / 2 * 3)
+    assert all(answer["scenarios"] == 10 and answer["late"] == 0 and answer["ratio_to_bound"] >= 1 for answer in answers)
+
+
+def test_a_folder_of_flags_and_a_policy_of_ones_own(chipwise: Chipwise, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("0\n" * 40)
+    own = tmp_path / "mine.py"
+    own.write_text("def decide(state):\n    return 'spot' if state.spot else 'wait'\n")
+    flags = ("--trace", str(tmp_path), "--tick", "600s", "--available-is", "0", *SMALL, "--json")
+    done = chipwise("simulate", "spot", "--policy", f"{own},greedy", *flags)
+    assert done.code == 0, done.err
+    mine, greedy = json.loads(done.out)
+    assert mine["scenarios"] == 4
+    assert mine["mean_usd"] == greedy["mean_usd"] == pytest.approx((25 / 6 + 26 / 6) / 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "Give either --trace or --synthetic."),
+        (("--trace", "nowhere"), "nowhere is not there."),
+        (("--synthetic", "serie=3"), "Did you mean series?"),
+        (("--synthetic", "series=0"), "series=0 is not possible"),
+        (("--synthetic", "series=3", "--policy", "gredy"), "Did you mean greedy?"),
+        (("--synthetic", "series=3", "--policy", "nowhere.py"), "nowhere.py is not there."),
+        (("--synthetic", "series=3", "--deadline-hours", "3"), "do not fit into 18 ticks"),
+        (("--synthetic", "series=3", "--restart-hours", "soon"), "--restart-hours: 'soon' is not possible."),
+    ],
+    ids=str,
+)
+def test_bad_input_ends_in_a_sentence(chipwise: Chipwise, arguments: tuple[str, ...], sentence: str) -> None:
+    done = chipwise("simulate", "spot", *SMALL, *arguments)
+    assert done.code == 2
+    assert sentence in done.err
+
+
+def test_an_answer_of_ones_own_policy_that_is_none_ends_in_a_sentence(chipwise: Chipwise, tmp_path: Path) -> None:
+    own = tmp_path / "mine.py"
+    for body, sentence in (
+        ("return 'buy'", "answered 'buy'"),
+        ("return 1 / 0", "ZeroDivisionError"),
+        ("=", "could not be run"),
+    ):
+        own.write_text(f"def decide(state):\n    {body}\n")
+        done = chipwise("simulate", "spot", "--synthetic", "series=2", "--policy", str(own), *SMALL)
+        assert done.code == 2
+        assert sentence in done.err
+
+
+def test_the_policies_are_listed_with_what_they_need(chipwise: Chipwise) -> None:
+    done = chipwise("policies", "--json")
+    entries = {entry["name"]: entry for entry in json.loads(done.out)}
+    assert {"greedy", "learned-survival", "on-demand", "slack", "uniform-progress"} <= set(entries)
+    assert all(entry["summary"] and entry["needs"] and entry["kind"] for entry in entries.values())
+    assert "learned-survival" in chipwise("policies").out

@@ -1,0 +1,88 @@
+"""Traces of spot availability: several forms of files, and one sentence for what is wrong with one."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from chipwise.errors import BadInput
+from chipwise.scale.simulator.synthetic import SyntheticMarket, series
+from chipwise.scale.traces import Series, Window, cut, evaluated, read_series, read_windows
+
+COUNTS = [0, 1, 4, 0]
+
+
+def test_a_flag_per_tick_is_read_from_json_a_list_and_lines() -> None:
+    documents = [
+        json.dumps({"metadata": {"gap_seconds": 600}, "data": COUNTS}).encode(),
+        json.dumps(COUNTS).encode(),
+        b"0\n1\n4\n0\n",
+        b"time,available\n0,0\n600,1\n1200,4\n1800,0\n",
+    ]
+    for document in [*documents, *map(gzip.compress, documents)]:
+        read = read_series("trace", document, tick_s=600)
+        assert read.available.tolist() == [False, True, True, False]
+        assert read.tick_h == pytest.approx(1 / 6)
+
+
+def test_what_one_means_is_said_or_follows_from_prices() -> None:
+    document = {"metadata": {"gap_seconds": 600}, "data": [0, 1]}
+    assert read_series("trace", json.dumps(document).encode(), available_is=0).available.tolist() == [True, False]
+    priced = json.dumps(document | {"prices": [1.0, 1.0]}).encode()
+    assert read_series("trace", priced).available.tolist() == [True, False]
+    assert read_series("trace", priced, available_is=1).available.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"[0, 1]", "how long a tick is"),
+        (b"", "no ticks"),
+        (b'{"metadata": {"gap_seconds": 600}}', 'no list "data"'),
+        (b'{"metadata": {"gap_seconds": -1}, "data": [1]}', "above zero"),
+        (b"[0, 1", "not JSON"),
+        (b"0\n1\n-1\n", "tick 3 is '-1'"),
+        (b"0\nspot\n", "tick 2 is 'spot'"),
+        (b'[0, {"a": 1}]', "tick 2"),
+        (b"\x1f\x8bnothing", "not a whole gzip file"),
+        (b"\xff\xfe\x00", "not text"),
+    ],
+)
+def test_what_is_wrong_with_a_trace_is_one_sentence(content: bytes, sentence: str) -> None:
+    tick_s = None if content in (b"[0, 1]",) or b"-1}" in content else 600.0
+    with pytest.raises(BadInput, match=sentence):
+        read_series("trace", content, tick_s=tick_s)
+
+
+def test_windows_are_evenly_spaced_and_no_longer_than_the_series() -> None:
+    trace = Series("trace", 1.0, np.arange(10) % 2 == 0)
+    assert cut(trace, 4, 3).shape == (3, 4)
+    assert cut(trace, 10, 5).shape == (1, 10)
+    with pytest.raises(BadInput, match="the deadline needs 11"):
+        cut(trace, 11, 1)
+
+
+def test_the_evaluation_orders_its_windows_as_text() -> None:
+    rows = "".join(f"us-west-2a_k80_8,{file},{file},554\n" for file in range(300))
+    windows = read_windows("windows.csv", f"series,window_file,start_tick,length_ticks\n{rows}".encode())
+    chosen = evaluated(windows)
+    assert len(chosen) == 30
+    assert chosen[:2] == [Window("us-west-2a_k80_8", 0, 554), Window("us-west-2a_k80_8", 107, 554)]
+    with pytest.raises(BadInput, match="no table of series"):
+        read_windows("windows.csv", b"a,b\n1,2\n")
+
+
+def test_synthetic_spot_that_was_there_long_is_likely_to_stay() -> None:
+    market = SyntheticMarket(spread=1.0)
+    flags = series(market, count=400, ticks=400, tick_h=1 / 6, seed=1)
+    assert (flags == series(market, count=400, ticks=400, tick_h=1 / 6, seed=1)).all()
+    began = flags[:, 1:-25] & ~flags[:, :-26]
+    young_lost = (began & ~flags[:, 2:-24]).sum() / began.sum()
+    old = began & np.all([flags[:, 1 + age : flags.shape[1] - 25 + age] for age in range(24)], axis=0)
+    old_lost = (old & ~flags[:, 25:-1]).sum() / old.sum()
+    assert young_lost > 4 * old_lost
+    with pytest.raises(BadInput, match="above zero"):
+        SyntheticMarket(losses_per_hour=0.0)
