@@ -73,7 +73,6 @@ async def running(
     at_once: int = 100,
     models: frozenset[str] = frozenset(),
 ) -> AsyncIterator[Running]:
-    loop = asyncio.get_running_loop()
     replicas = []
     for number, server in enumerate(servers):
         await server.start()
@@ -82,7 +81,7 @@ async def running(
     chance = random.Random(1)
     pool = Pool("main", tuple(replicas), policy_named(policy, chance.random), models)
     state = GatewayState(
-        [pool], KeyRing(keys), settings or GatewaySettings(), Clocks(loop.time, time.time), chance.random, log.extend
+        [pool], KeyRing(keys), settings or GatewaySettings(), Clocks(time.monotonic, time.time), chance.random, log.extend
     )
     gateway = Gateway(state)
     port = await gateway.start(Door())

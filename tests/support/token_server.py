@@ -11,6 +11,9 @@ import argparse
 import asyncio
 import json
 from dataclasses import dataclass, field
+from typing import cast
+
+from chipwise.adapters.http.loops import run
 
 EVENT_HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\n"
@@ -136,8 +139,7 @@ class _Connection(asyncio.Protocol):
         self._next_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # those of uvloop are not derived from it
         self._server.connections.add(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -241,9 +243,4 @@ if __name__ == "__main__":
     parser.add_argument("--interval", type=float, default=0.01)
     parser.add_argument("--prefill", type=float, default=0.0)
     parser.add_argument("--port", type=int, default=0)
-    try:
-        import uvloop
-
-        uvloop.run(_main(parser.parse_args()))
-    except ImportError:
-        asyncio.run(_main(parser.parse_args()))
+    run(_main(parser.parse_args()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from typing import cast
 
 from chipwise.adapters.http.access_log import Served
 from chipwise.adapters.http.exchange import Exchange
@@ -60,12 +61,11 @@ class ClientConnection(asyncio.Protocol):
         self._since = state.now()  # when this connection became idle, began a head, or began a body
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # those of uvloop are not derived from it
         if not self._clients.make_room():
-            transport.abort()
+            self._transport.abort()
             return
-        transport.set_write_buffer_limits(high=self._state.settings.sizes.unread_bytes)
+        self._transport.set_write_buffer_limits(high=self._state.settings.sizes.unread_bytes)
         self._clients.all.add(self)
         self._clients.idle[self] = None
         self._state.connections += 1
@@ -174,7 +174,7 @@ class ClientConnection(asyncio.Protocol):
         exchange.begin(body)
 
     def _refuse(self, bad: BadMessage) -> None:
-        """Bytes that are no request, or too many of them: where the next request would begin is not known, so this is the end."""
+        """Bytes that are no request, or too many: where the next request would begin is not known, so this is the end."""
         self._forget_body()
         self._exchange = None
         request_id = self._state.new_request_id()

@@ -14,7 +14,7 @@ Span = tuple[int, int]
 
 
 class Body:
-    """Told of the bytes as they come. `spans` are the parts of the last ones that are content, `end` is where the message ends."""
+    """Fed with the bytes as they come. `spans` are the parts of the last ones that are content; `done`: it has ended."""
 
     __slots__ = ("at_boundary", "done", "spans")
 

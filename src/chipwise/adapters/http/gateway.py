@@ -1,4 +1,4 @@
-"""The gateway as a server: it listens on the loopback unless asked for more, keeps its limits, and ends without losing a request."""
+"""The gateway as a server: on the loopback unless asked for more, within its limits, and drained without losing a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An answer on its way from a replica to a client: its head written again, its bytes passed on, its events and tokens counted."""
+"""An answer on its way from a replica to a client: head written again, bytes passed on, events and tokens counted."""
 
 from __future__ import annotations
 

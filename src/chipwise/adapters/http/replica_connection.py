@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, cast
 
 from chipwise.adapters.http.framing import Body, CloseBody, body_of
 from chipwise.adapters.http.heads import BadMessage, ResponseHead, read_response
@@ -64,8 +64,7 @@ class ReplicaConnection(asyncio.Protocol):
         self.idle_since = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # those of uvloop are not derived from it
 
     def ask(self, asking: Answered, message: bytes) -> None:
         assert self._asking is None
@@ -204,9 +203,9 @@ class Connections:
         then(connection)
 
     def _new(self) -> ReplicaConnection:
-        return ReplicaConnection(self._most_head, self._released)
+        return ReplicaConnection(self._most_head, self.keep)
 
-    def _released(self, connection: ReplicaConnection) -> None:
+    def keep(self, connection: ReplicaConnection) -> None:
         connection.idle_since = self._now()
         self._idle.append(connection)
 

@@ -1,4 +1,4 @@
-"""What all requests of a gateway share: pools and their queues, keys and their accounts, metrics, the access log, the clocks."""
+"""What all requests of a gateway share: pools and queues, keys and accounts, metrics, the access log, the clocks."""
 
 from __future__ import annotations
 
