@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import json
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import cast
 
 from chipwise.adapters.http.loops import run
@@ -60,6 +61,7 @@ class TokenServer:
         self.interval_s = interval_s
         self.prefill_s = prefill_s
         self.name = name
+        self.stamps = False  # events carry the instant at which they were sent
         self.faults = Faults()
         self.seen = Seen()
         self.connections: set[_Connection] = set()
@@ -210,7 +212,11 @@ class _Connection(asyncio.Protocol):
     def _step(self) -> None:
         server, transport = self._server, self._transport
         assert transport is not None
-        transport.write(server.events[self._path])
+        if server.stamps:
+            content = b'data: {"choices":[{"index":0,"delta":{"content":"tok "}}],"t":%014.6f}\n\n' % monotonic()
+            transport.write(_chunk(content))
+        else:
+            transport.write(server.events[self._path])
         self._left -= 1
         cut = server.faults.cut_after_events
         if cut is not None and server.tokens - self._left >= cut:
@@ -233,6 +239,7 @@ class _Connection(asyncio.Protocol):
 
 async def _main(arguments: argparse.Namespace) -> None:
     server = TokenServer(arguments.tokens, arguments.interval, arguments.prefill)
+    server.stamps = arguments.stamps
     print(await server.start(arguments.port), flush=True)
     await asyncio.Event().wait()
 
@@ -242,5 +249,6 @@ if __name__ == "__main__":
     parser.add_argument("--tokens", type=int, default=100)
     parser.add_argument("--interval", type=float, default=0.01)
     parser.add_argument("--prefill", type=float, default=0.0)
+    parser.add_argument("--stamps", action="store_true")
     parser.add_argument("--port", type=int, default=0)
     run(_main(parser.parse_args()))
