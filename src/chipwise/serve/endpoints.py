@@ -41,22 +41,19 @@ class Endpoint:
     method: str
     kind: Kind
     dialect: Dialect
-
-    @property
-    def has_prompt(self) -> bool:
-        return self.kind in _PROMPTS
+    has_prompt: bool = False
 
 
-_PROMPTS = frozenset({Kind.CHAT, Kind.COMPLETION, Kind.EMBEDDING, Kind.GENERATE, Kind.TOKENIZE})
+_decode = json.JSONDecoder().decode
 _ALL = (
-    Endpoint("/v1/chat/completions", "POST", Kind.CHAT, Dialect.OPENAI),
-    Endpoint("/v1/completions", "POST", Kind.COMPLETION, Dialect.OPENAI),
-    Endpoint("/v1/embeddings", "POST", Kind.EMBEDDING, Dialect.OPENAI),
+    Endpoint("/v1/chat/completions", "POST", Kind.CHAT, Dialect.OPENAI, True),
+    Endpoint("/v1/completions", "POST", Kind.COMPLETION, Dialect.OPENAI, True),
+    Endpoint("/v1/embeddings", "POST", Kind.EMBEDDING, Dialect.OPENAI, True),
     Endpoint("/v1/models", "GET", Kind.MODELS, Dialect.OPENAI),
-    Endpoint("/", "POST", Kind.GENERATE, Dialect.TGI),  # what huggingface_hub sends to a URL
-    Endpoint("/generate", "POST", Kind.GENERATE, Dialect.TGI),
-    Endpoint("/generate_stream", "POST", Kind.GENERATE, Dialect.TGI),
-    Endpoint("/tokenize", "POST", Kind.TOKENIZE, Dialect.TGI),
+    Endpoint("/", "POST", Kind.GENERATE, Dialect.TGI, True),  # what huggingface_hub sends to a URL
+    Endpoint("/generate", "POST", Kind.GENERATE, Dialect.TGI, True),
+    Endpoint("/generate_stream", "POST", Kind.GENERATE, Dialect.TGI, True),
+    Endpoint("/tokenize", "POST", Kind.TOKENIZE, Dialect.TGI, True),
     Endpoint("/info", "GET", Kind.ABOUT, Dialect.TGI),
     Endpoint("/health", "GET", Kind.HEALTH, Dialect.TGI),
     Endpoint("/metrics", "GET", Kind.METRICS, Dialect.TGI),
@@ -86,7 +83,7 @@ class Prompt(NamedTuple):
 def read_prompt(kind: Kind, body: bytes) -> Prompt:
     """Raises BadInput where the body is no JSON object in UTF-8."""
     try:
-        document = json.loads(body.decode())
+        document = _decode(body.decode())
     except UnicodeDecodeError as error:
         raise BadInput(f"The body is not UTF-8: byte {error.start}.") from error
     except RecursionError as error:
@@ -95,20 +92,19 @@ def read_prompt(kind: Kind, body: bytes) -> Prompt:
         raise BadInput("The body is not valid JSON.") from error
     if not isinstance(document, dict):
         raise BadInput("The body must be a JSON object.")
-    match kind:
-        case Kind.CHAT:
-            pieces, tokens = _chat(document.get("messages")), None
-            limit = document.get("max_completion_tokens", document.get("max_tokens"))
-        case Kind.COMPLETION:
-            pieces, tokens = _texts(document.get("prompt"))
-            limit = document.get("max_tokens", 16)
-        case Kind.GENERATE:
-            pieces, tokens = _texts(document.get("inputs"))
-            parameters = document.get("parameters")
-            limit = parameters.get("max_new_tokens", 100) if isinstance(parameters, dict) else 100
-        case _:
-            pieces, tokens = _texts(document.get("input", document.get("inputs")))
-            limit = 0
+    if kind is Kind.CHAT:
+        pieces, tokens = _chat(document.get("messages")), None
+        limit = document.get("max_completion_tokens", document.get("max_tokens"))
+    elif kind is Kind.COMPLETION:
+        pieces, tokens = _texts(document.get("prompt"))
+        limit = document.get("max_tokens", 16)
+    elif kind is Kind.GENERATE:
+        pieces, tokens = _texts(document.get("inputs"))
+        parameters = document.get("parameters")
+        limit = parameters.get("max_new_tokens", 100) if isinstance(parameters, dict) else 100
+    else:
+        pieces, tokens = _texts(document.get("input", document.get("inputs")))
+        limit = 0
     return Prompt(
         model=_word(document.get("model")),
         text="\n".join(pieces).encode("utf-8", "surrogatepass"),

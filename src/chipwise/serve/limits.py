@@ -16,14 +16,13 @@ class Bucket(NamedTuple):
     at_s: float
 
 
-def filled(bucket: Bucket, per_s: float, most: float, now: float) -> Bucket:
-    return Bucket(min(most, bucket.level + per_s * max(0.0, now - bucket.at_s)), now)
-
-
-def wait_s(bucket: Bucket, amount: float, per_s: float, most: float) -> float:
-    """Until the amount may be taken; an amount beyond the size of the bucket waits for a full one."""
-    missing = min(amount, most) - bucket.level
-    return missing / per_s if missing > 0.0 else 0.0
+def taken(bucket: Bucket, amount: float, per_s: float, most: float, now: float) -> Bucket | float:
+    """The bucket without the amount, or the seconds until it may be taken; more than fits in waits for a full bucket."""
+    level = bucket.level + per_s * (now - bucket.at_s) if now > bucket.at_s else bucket.level
+    if level > most:
+        level = most
+    missing = (amount if amount < most else most) - level
+    return missing / per_s if missing > 0.0 else Bucket(level - amount, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +84,16 @@ class Account:
             return Exceeded(Limit.TOKEN_BUDGET, midnight)
         if limits.usd_per_day is not None and self.usd_today + usd > limits.usd_per_day:
             return Exceeded(Limit.USD_BUDGET, midnight)
-        requests, left = self._requests, self._tokens
+        requests: Bucket | float = self._requests
+        left: Bucket | float = self._tokens
         if limits.requests_per_s is not None:
-            most = max(1.0, limits.requests_per_s * limits.burst_s)
-            requests = filled(requests, limits.requests_per_s, most, now)
-            if wait := wait_s(requests, 1.0, limits.requests_per_s, most):
-                return Exceeded(Limit.REQUEST_RATE, wait)
-            requests = Bucket(requests.level - 1.0, now)
+            requests = taken(requests, 1.0, limits.requests_per_s, max(1.0, limits.requests_per_s * limits.burst_s), now)
+            if isinstance(requests, float):
+                return Exceeded(Limit.REQUEST_RATE, requests)
         if limits.tokens_per_s is not None:
-            most = limits.tokens_per_s * limits.burst_s
-            left = filled(left, limits.tokens_per_s, most, now)
-            if wait := wait_s(left, tokens, limits.tokens_per_s, most):
-                return Exceeded(Limit.TOKEN_RATE, wait)
-            left = Bucket(left.level - tokens, now)
+            left = taken(left, tokens, limits.tokens_per_s, limits.tokens_per_s * limits.burst_s, now)
+            if isinstance(left, float):
+                return Exceeded(Limit.TOKEN_RATE, left)
         self._requests, self._tokens = requests, left
         self._count(tokens, usd, now)
         return None

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from chipwise.serve.replica import Replica
 
 Draw = Callable[[], float]  # uniform in [0, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """What a policy may know of a request."""
 
     prompt_tokens: float

@@ -30,4 +30,5 @@ class Replica:
     is_draining: bool = False  # gets no new requests
 
     def may_take(self, now: float) -> bool:
-        return self.requests < self.most_requests and not self.is_draining and self.breaker.allows(now)
+        is_free = self.requests < self.most_requests and not self.is_draining
+        return is_free and (self.breaker is CLOSED or self.breaker.allows(now))

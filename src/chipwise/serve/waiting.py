@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 Item = TypeVar("Item")
 SMOOTHING_S = 30.0
@@ -56,8 +56,7 @@ class WaitingLine(Generic[Item]):
         return [place for _, _, place in sorted(late, key=lambda entry: entry[1])]
 
 
-@dataclass(frozen=True, slots=True)
-class Throughput:
+class Throughput(NamedTuple):
     """Tokens that a pool finishes per second, smoothed over the last half minute or so."""
 
     per_s: float = 0.0

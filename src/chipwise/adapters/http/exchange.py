@@ -49,6 +49,35 @@ class Phase(Enum):
 
 
 class Exchange:
+    __slots__ = (
+        "_answer",
+        "_answer_body",
+        "_ask",
+        "_attempts",
+        "_body",
+        "_client",
+        "_connection",
+        "_endpoint",
+        "_first_at",
+        "_head",
+        "_id",
+        "_key",
+        "_last",
+        "_opening",
+        "_phase",
+        "_place",
+        "_pool",
+        "_prompt",
+        "_replica",
+        "_sent_at",
+        "_served_by",
+        "_started",
+        "_state",
+        "_taken",
+        "_tried",
+        "_unread_since",
+    )
+
     def __init__(self, state: GatewayState, client: Client, head: RequestHead) -> None:
         self._state = state
         self._client = client

@@ -18,6 +18,7 @@ STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\r\n]*)?")
 
 CHUNKED = -1  # in place of a length
 UNTIL_CLOSE = -2
+BAD_NAME = "a header without a valid name"
 
 # Between two neighbours only (RFC 9110, 7.6.1), or written again here.
 _HOP = frozenset(
@@ -66,13 +67,6 @@ def _lines(head: bytes, most_headers: int) -> list[bytes]:
     return lines
 
 
-def _name(line: bytes) -> tuple[bytes, bytes]:
-    name, colon, value = line.partition(b":")
-    if not colon or not name or name.translate(None, TOKEN):
-        raise BadMessage("a header without a valid name")
-    return name.lower(), value
-
-
 def _length(value: bytes, before: int | None) -> int:
     if before is not None:
         raise BadMessage("more than one length")
@@ -95,7 +89,10 @@ def read_request(head: bytes, most_headers: int = 100) -> RequestHead:
     authorization = request_id = b""
     passed: list[bytes] = []
     for line in lines[1:]:
-        name, value = _name(line)
+        name, colon, value = line.partition(b":")
+        if not colon or not name or name.translate(None, TOKEN):
+            raise BadMessage(BAD_NAME)
+        name = name.lower()
         if name in _HOP:
             value = value.strip(b" \t")
             if name == b"content-length":
@@ -150,7 +147,10 @@ def read_response(head: bytes, most_headers: int = 200) -> ResponseHead:
     is_chunked = closes = is_stream = False
     passed: list[bytes] = []
     for line in lines[1:]:
-        name, value = _name(line)
+        name, colon, value = line.partition(b":")
+        if not colon or not name or name.translate(None, TOKEN):
+            raise BadMessage(BAD_NAME)
+        name = name.lower()
         if name in _HOP:
             value = value.strip(b" \t").lower()
             if name == b"content-length":

@@ -11,8 +11,7 @@ from typing import NamedTuple
 from chipwise.adapters.http.framing import Body
 from chipwise.adapters.http.heads import UNTIL_CLOSE, ResponseHead
 
-ANSWER_TOKENS = re.compile(rb'"(?:completion_tokens|generated_tokens)"\s*:\s*(\d{1,9})(?!\d)')
-PROMPT_TOKENS = re.compile(rb'"prompt_tokens"\s*:\s*(\d{1,9})(?!\d)')
+NUMBER = re.compile(rb"\s*:\s*(\d{1,9})(?!\d)")
 LAST_CHUNK = b"0\r\n\r\n"
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}".encode() for status in HTTPStatus}
 
@@ -113,9 +112,14 @@ class Answer:
     def usage(self) -> Usage:
         """Reported at the end of an answer, if at all."""
         tail = self._before_that + self._before + self._last
-        answer = prompt = None
-        for match in ANSWER_TOKENS.finditer(tail):
-            answer = int(match[1])
-        for match in PROMPT_TOKENS.finditer(tail):
-            prompt = int(match[1])
-        return Usage(prompt, answer)
+        answer = _number_after(tail, b'"completion_tokens"')
+        if answer is None:
+            answer = _number_after(tail, b'"generated_tokens"')
+        return Usage(_number_after(tail, b'"prompt_tokens"'), answer)
+
+
+def _number_after(text: bytes, name: bytes) -> int | None:
+    """Where the name stands last. Within a text of JSON its quotes would have backslashes, so it is not found there."""
+    position = text.rfind(name)
+    match = NUMBER.match(text, position + len(name)) if position >= 0 else None
+    return int(match[1]) if match is not None else None

@@ -1,4 +1,4 @@
-"""Clients that mean harm, or know no HTTP: refused or cut, within bounds of memory and time, and others are served meanwhile."""
+"""Clients that mean harm or know no HTTP: refused or cut within bounds of memory and time, and others are served meanwhile."""
 
 from __future__ import annotations
 
@@ -81,7 +81,19 @@ def test_malformed_requests_are_refused_and_nothing_reaches_a_replica() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"\xff\xfe", b"{", b"[]", b"null", b'"a"', b"{}{}", b"[" * 100_000, b'{"a":' * 50_000, b"1" * 10_000, b"\xef\xbb\xbf{}", b""],
+    [
+        b"\xff\xfe",
+        b"{",
+        b"[]",
+        b"null",
+        b'"a"',
+        b"{}{}",
+        b"[" * 100_000,
+        b'{"a":' * 50_000,
+        b"1" * 10_000,
+        b"\xef\xbb\xbf{}",
+        b"",
+    ],
     ids=lambda body: repr(body[:8]),
 )
 def test_a_body_that_is_no_json_object_is_refused(body: bytes) -> None:
