@@ -3,10 +3,10 @@
 python benchmarks/prefix_routing.py TRACE.jsonl.gz      or CHIPWISE_PREFIX_TRACE for `benchmarks/run.py`
 
 The trace is Mooncake's (github.com/kvcache-ai/Mooncake, FAST25-release/traces/conversation_trace.jsonl, Apache-2.0): arrivals,
-lengths, and blocks of 512 tokens by identity. The weight of recent load was chosen after a sweep on this same trace; from 0.01 to
-1 the gain stayed above 1.8 with 3,000 blocks, so the choice decides little. A replica keeps its last CACHE_BLOCKS blocks, while
-the policy assumes its own number of them, and works off tokens at one rate, 60% of which is needed on average. Imbalance is the
-busiest replica's work over the mean, of the whole hour.
+lengths, and blocks of 512 tokens by identity. The weight of recent load was chosen after a sweep on this same trace; from 0.01
+to 1 the gain stayed above 1.8 with 3,000 blocks, so the choice decides little. A replica keeps its last CACHE_BLOCKS blocks,
+while the policy assumes its own number of them, and works off tokens at one rate, 60% of which is needed on average. Imbalance
+is the busiest replica's work over the mean, of the whole hour.
 """
 
 from __future__ import annotations

@@ -168,7 +168,11 @@ class _Connection(asyncio.Protocol):
             if self._server.seen.keeps:
                 self._server.seen.requests.append(head)
                 self._server.seen.bodies.append(body)
-            self._answer(head.split(b" ", 2)[1].partition(b"?")[0], body)
+            words = head.split(b" ", 2)
+            if len(words) < 3:  # such as the preface of HTTP/2
+                self.cut()
+                return
+            self._answer(words[1].partition(b"?")[0], body)
 
     def _answer(self, path: bytes, body: bytes) -> None:
         server, faults, transport = self._server, self._server.faults, self._transport

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 FIRST_BYTES_PER_TOKEN = 4.0
 FIRST_ANSWER_TOKENS = 200.0
+LEAST_RATIO, MOST_RATIO = 0.5, 100.0  # bytes of a token; what is beyond is no report to learn from
 WEIGHT = 0.02  # of the newest answer: the last fifty or so count
 
 
@@ -28,5 +29,6 @@ class Learned(NamedTuple):
     def after(self, prompt_bytes: int, prompt_tokens: float | None, answer_tokens: float) -> Learned:
         ratio = self.bytes_per_token
         if prompt_tokens and prompt_bytes:
-            ratio += WEIGHT * (min(100.0, max(0.5, prompt_bytes / prompt_tokens)) - ratio)
+            seen = prompt_bytes / prompt_tokens
+            ratio += WEIGHT * ((seen if LEAST_RATIO < seen < MOST_RATIO else ratio) - ratio)
         return Learned(ratio, self.answer_tokens + WEIGHT * (answer_tokens - self.answer_tokens))

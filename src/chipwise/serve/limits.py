@@ -84,16 +84,18 @@ class Account:
             return Exceeded(Limit.TOKEN_BUDGET, midnight)
         if limits.usd_per_day is not None and self.usd_today + usd > limits.usd_per_day:
             return Exceeded(Limit.USD_BUDGET, midnight)
-        requests: Bucket | float = self._requests
-        left: Bucket | float = self._tokens
+        requests, left = self._requests, self._tokens
         if limits.requests_per_s is not None:
-            requests = taken(requests, 1.0, limits.requests_per_s, max(1.0, limits.requests_per_s * limits.burst_s), now)
-            if isinstance(requests, float):
-                return Exceeded(Limit.REQUEST_RATE, requests)
+            most = max(1.0, limits.requests_per_s * limits.burst_s)
+            after = taken(requests, 1.0, limits.requests_per_s, most, now)
+            if isinstance(after, float):
+                return Exceeded(Limit.REQUEST_RATE, after)
+            requests = after
         if limits.tokens_per_s is not None:
-            left = taken(left, tokens, limits.tokens_per_s, limits.tokens_per_s * limits.burst_s, now)
-            if isinstance(left, float):
-                return Exceeded(Limit.TOKEN_RATE, left)
+            after = taken(left, tokens, limits.tokens_per_s, limits.tokens_per_s * limits.burst_s, now)
+            if isinstance(after, float):
+                return Exceeded(Limit.TOKEN_RATE, after)
+            left = after
         self._requests, self._tokens = requests, left
         self._count(tokens, usd, now)
         return None

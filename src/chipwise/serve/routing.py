@@ -26,7 +26,9 @@ class Pool:
 
     def candidates(self, now: float, tried: Sequence[Replica], draw: Draw) -> list[Replica]:
         """Replicas that may take a request; the canary's where chance says so, and the others where no such one may."""
-        able = [replica for replica in self.replicas if replica.may_take(now) and replica not in tried]
+        able = [replica for replica in self.replicas if replica.may_take(now)]
+        if tried:
+            able = [replica for replica in able if replica not in tried]
         if not self.canary_share:
             return able
         wants_canary = draw() < self.canary_share

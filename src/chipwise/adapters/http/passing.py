@@ -12,6 +12,7 @@ from chipwise.adapters.http.framing import Body
 from chipwise.adapters.http.heads import UNTIL_CLOSE, ResponseHead
 
 NUMBER = re.compile(rb"\s*:\s*(\d{1,9})(?!\d)")
+USAGE_BYTES = 1024  # at the end of an answer, in which its usage is looked for
 LAST_CHUNK = b"0\r\n\r\n"
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}".encode() for status in HTTPStatus}
 
@@ -111,7 +112,7 @@ class Answer:
 
     def usage(self) -> Usage:
         """Reported at the end of an answer, if at all."""
-        tail = self._before_that + self._before + self._last
+        tail = (self._before_that + self._before + self._last)[-USAGE_BYTES:]
         answer = _number_after(tail, b'"completion_tokens"')
         if answer is None:
             answer = _number_after(tail, b'"generated_tokens"')

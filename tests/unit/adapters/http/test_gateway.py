@@ -67,7 +67,7 @@ def test_every_event_of_a_stream_arrives_and_is_counted(path: str) -> None:
             assert answer.endswith(b"0\r\n\r\n")
             [line] = log_lines(run)
             assert line["answer_tokens"] == 7
-            assert line["first_token_ms"] > 0
+            assert line["first_token_us"] > 0
             assert server.seen.gone == 0
 
     asyncio.run(scene())
