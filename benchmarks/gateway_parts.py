@@ -21,7 +21,7 @@ from chipwise.adapters.http.state import Clocks, GatewayState
 from chipwise.serve.keys import Key, KeyRing, digest_of
 from chipwise.serve.limits import KeyLimits
 from chipwise.serve.replica import Address, Replica
-from chipwise.serve.routing import Pool, policy_named
+from chipwise.serve.routing import ReplicaPool, policy_named
 from chipwise.serve.settings import GatewaySettings, Prices
 
 SECRET = "benchmark-secret-0123456789abcdef"
@@ -36,7 +36,7 @@ async def gateway(port: int, policy: str) -> None:
     keys = [Key(f"key-{number}", digest_of(f"{SECRET}-{number}"), "team", limits=limits) for number in range(KEYS - 1)]
     keys.append(Key("bench", digest_of(SECRET), "team", limits=limits))
     replicas = tuple(Replica(f"replica-{number}", Address("127.0.0.1", port)) for number in range(4))
-    pool = Pool("main", replicas, policy_named(policy, random.random))
+    pool = ReplicaPool("main", replicas, policy_named(policy, random.random))
     with Path("/dev/null").open("wb", buffering=0) as log:
         state = GatewayState(
             [pool],

@@ -22,13 +22,13 @@ import numpy as np
 from chipwise.adapters.http.load import LoadTest, Patience, Target
 from chipwise.adapters.http.loops import run
 from chipwise.serve.arrivals import poisson
-from chipwise.serve.load_report import Goals, summarise
+from chipwise.serve.load_report import LoadGoals, summarise
 from chipwise.serve.replica import Address
 body = b'{"model":"tiny","messages":[{"role":"user","content":"hello"}]}'
 due = poisson(float(sys.argv[2]), float(sys.argv[3]), np.random.default_rng(1))
 test = LoadTest(Target(Address("127.0.0.1", int(sys.argv[1]))), due, [body], Patience(connections=128))
 before = time.process_time()
-report = summarise(run(test.run()), Goals())
+report = summarise(run(test.run()), LoadGoals())
 cpu = time.process_time() - before
 print(json.dumps({"answered": report.answered, "requests": report.requests, "cpu": cpu, "late": report.lateness.p99}))
 """

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chipwise.serve.policy import Ask, Policy
+from chipwise.serve.policy import Policy, RouteQuery
 from chipwise.serve.replica import Address, Replica
 from chipwise.serve.routing import policy_named
 from figure import Figure
@@ -37,7 +37,7 @@ SECONDS = "timestamp"
 @dataclass(frozen=True, slots=True)
 class Request:
     at_s: float
-    ask: Ask
+    ask: RouteQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def read(path: Path) -> list[Request]:
     return [
         Request(
             row[SECONDS] / 1e3,
-            Ask(float(row["input_length"]), float(row["output_length"]), tuple(row["hash_ids"]), float(BLOCK_TOKENS)),
+            RouteQuery(float(row["input_length"]), float(row["output_length"]), tuple(row["hash_ids"]), float(BLOCK_TOKENS)),
         )
         for row in rows
     ]

@@ -13,7 +13,7 @@ from chipwise.adapters.http.gateway import Door, Gateway
 from chipwise.adapters.http.state import Clocks, GatewayState
 from chipwise.serve.keys import Key, KeyRing
 from chipwise.serve.replica import Address, Replica
-from chipwise.serve.routing import Pool, policy_named
+from chipwise.serve.routing import ReplicaPool, policy_named
 from chipwise.serve.settings import GatewaySettings
 from token_server import TokenServer
 
@@ -25,7 +25,7 @@ STREAM = b'{"model":"tiny","messages":[{"role":"user","content":"hello there"}],
 class Running:
     gateway: Gateway
     servers: list[TokenServer]
-    pool: Pool
+    pool: ReplicaPool
     port: int
     log: bytearray
 
@@ -79,7 +79,7 @@ async def running(
         replicas.append(Replica(f"replica-{number}", Address("127.0.0.1", server.port), most_requests=at_once))
     log = bytearray()
     chance = random.Random(1)
-    pool = Pool("main", tuple(replicas), policy_named(policy, chance.random), models)
+    pool = ReplicaPool("main", tuple(replicas), policy_named(policy, chance.random), models)
     state = GatewayState(
         [pool], KeyRing(keys), settings or GatewaySettings(), Clocks(time.monotonic, time.time), chance.random, log.extend
     )

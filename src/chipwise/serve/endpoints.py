@@ -16,7 +16,7 @@ MOST_BLOCKS = 512
 MOST_ANSWERS = 128  # of one request: `n` of OpenAI
 
 
-class Kind(StrEnum):
+class EndpointKind(StrEnum):
     CHAT = "chat"
     COMPLETION = "completion"
     EMBEDDING = "embedding"
@@ -39,24 +39,24 @@ class Dialect(StrEnum):
 class Endpoint:
     path: str
     method: str
-    kind: Kind
+    kind: EndpointKind
     dialect: Dialect
     has_prompt: bool = False
 
 
 _decode = json.JSONDecoder().decode
 _ALL = (
-    Endpoint("/v1/chat/completions", "POST", Kind.CHAT, Dialect.OPENAI, True),
-    Endpoint("/v1/completions", "POST", Kind.COMPLETION, Dialect.OPENAI, True),
-    Endpoint("/v1/embeddings", "POST", Kind.EMBEDDING, Dialect.OPENAI, True),
-    Endpoint("/v1/models", "GET", Kind.MODELS, Dialect.OPENAI),
-    Endpoint("/", "POST", Kind.GENERATE, Dialect.TGI, True),  # what huggingface_hub sends to a URL
-    Endpoint("/generate", "POST", Kind.GENERATE, Dialect.TGI, True),
-    Endpoint("/generate_stream", "POST", Kind.GENERATE, Dialect.TGI, True),
-    Endpoint("/tokenize", "POST", Kind.TOKENIZE, Dialect.TGI, True),
-    Endpoint("/info", "GET", Kind.ABOUT, Dialect.TGI),
-    Endpoint("/health", "GET", Kind.HEALTH, Dialect.TGI),
-    Endpoint("/metrics", "GET", Kind.METRICS, Dialect.TGI),
+    Endpoint("/v1/chat/completions", "POST", EndpointKind.CHAT, Dialect.OPENAI, has_prompt=True),
+    Endpoint("/v1/completions", "POST", EndpointKind.COMPLETION, Dialect.OPENAI, has_prompt=True),
+    Endpoint("/v1/embeddings", "POST", EndpointKind.EMBEDDING, Dialect.OPENAI, has_prompt=True),
+    Endpoint("/v1/models", "GET", EndpointKind.MODELS, Dialect.OPENAI),
+    Endpoint("/", "POST", EndpointKind.GENERATE, Dialect.TGI, has_prompt=True),  # what huggingface_hub sends to a URL
+    Endpoint("/generate", "POST", EndpointKind.GENERATE, Dialect.TGI, has_prompt=True),
+    Endpoint("/generate_stream", "POST", EndpointKind.GENERATE, Dialect.TGI, has_prompt=True),
+    Endpoint("/tokenize", "POST", EndpointKind.TOKENIZE, Dialect.TGI, has_prompt=True),
+    Endpoint("/info", "GET", EndpointKind.ABOUT, Dialect.TGI),
+    Endpoint("/health", "GET", EndpointKind.HEALTH, Dialect.TGI),
+    Endpoint("/metrics", "GET", EndpointKind.METRICS, Dialect.TGI),
 )
 ENDPOINTS: Mapping[str, Endpoint] = MappingProxyType({endpoint.path: endpoint for endpoint in _ALL})
 
@@ -80,7 +80,7 @@ class Prompt(NamedTuple):
         return tuple(hashes)
 
 
-def read_prompt(kind: Kind, body: bytes) -> Prompt:
+def read_prompt(kind: EndpointKind, body: bytes) -> Prompt:
     """Raises BadInput where the body is no JSON object in UTF-8."""
     try:
         document = _decode(body.decode())
@@ -92,13 +92,13 @@ def read_prompt(kind: Kind, body: bytes) -> Prompt:
         raise BadInput("The body is not valid JSON.") from error
     if not isinstance(document, dict):
         raise BadInput("The body must be a JSON object.")
-    if kind is Kind.CHAT:
+    if kind is EndpointKind.CHAT:
         pieces, tokens = _chat(document.get("messages")), None
         limit = document.get("max_completion_tokens", document.get("max_tokens"))
-    elif kind is Kind.COMPLETION:
+    elif kind is EndpointKind.COMPLETION:
         pieces, tokens = _texts(document.get("prompt"))
         limit = document.get("max_tokens", 16)
-    elif kind is Kind.GENERATE:
+    elif kind is EndpointKind.GENERATE:
         pieces, tokens = _texts(document.get("inputs"))
         parameters = document.get("parameters")
         limit = parameters.get("max_new_tokens", 100) if isinstance(parameters, dict) else 100

@@ -23,8 +23,8 @@ class Learned(NamedTuple):
 
     def answer(self, limit: float | None, count: int = 1) -> float:
         """Of all answers of a request together; `limit` is the client's for each."""
-        each = self.answer_tokens if limit is None else min(self.answer_tokens, limit)
-        return each * count
+        tokens = self.answer_tokens if limit is None else min(self.answer_tokens, limit)
+        return tokens * count
 
     def after(self, prompt_bytes: int, prompt_tokens: float | None, answer_tokens: float) -> Learned:
         ratio = self.bytes_per_token

@@ -16,12 +16,12 @@ class Bucket(NamedTuple):
     at_s: float
 
 
-def taken(bucket: Bucket, amount: float, per_s: float, most: float, now: float) -> Bucket | float:
+def drawn(bucket: Bucket, amount: float, per_s: float, capacity: float, now: float) -> Bucket | float:
     """The bucket without the amount, or the seconds until it may be taken; more than fits in waits for a full bucket."""
     level = bucket.level + per_s * (now - bucket.at_s) if now > bucket.at_s else bucket.level
-    if level > most:
-        level = most
-    missing = (amount if amount < most else most) - level
+    if level > capacity:
+        level = capacity
+    missing = (amount if amount < capacity else capacity) - level
     return missing / per_s if missing > 0.0 else Bucket(level - amount, now)
 
 
@@ -86,13 +86,13 @@ class Account:
             return Exceeded(Limit.USD_BUDGET, midnight)
         requests, left = self._requests, self._tokens
         if limits.requests_per_s is not None:
-            most = max(1.0, limits.requests_per_s * limits.burst_s)
-            after = taken(requests, 1.0, limits.requests_per_s, most, now)
+            capacity = max(1.0, limits.requests_per_s * limits.burst_s)
+            after = drawn(requests, 1.0, limits.requests_per_s, capacity, now)
             if isinstance(after, float):
                 return Exceeded(Limit.REQUEST_RATE, after)
             requests = after
         if limits.tokens_per_s is not None:
-            after = taken(left, tokens, limits.tokens_per_s, limits.tokens_per_s * limits.burst_s, now)
+            after = drawn(left, tokens, limits.tokens_per_s, limits.tokens_per_s * limits.burst_s, now)
             if isinstance(after, float):
                 return Exceeded(Limit.TOKEN_RATE, after)
             left = after

@@ -27,7 +27,7 @@ class Shots:
 
 
 @dataclass(frozen=True, slots=True)
-class Goals:
+class LoadGoals:
     """A request is good that had no error and met these; None: any."""
 
     first_token_s: float | None = None
@@ -80,7 +80,7 @@ def percentiles(values: Floats) -> Percentiles | None:
     )
 
 
-def summarise(shots: Shots, goals: Goals, warm_up_s: float = 0.0) -> LoadReport:
+def summarise(shots: Shots, goals: LoadGoals, warm_up_s: float = 0.0) -> LoadReport:
     """Without what was due during the warm-up."""
     counted = shots.due_s >= warm_up_s
     errors = np.array([bool(error) for error in shots.errors], dtype=np.bool_)
@@ -89,9 +89,9 @@ def summarise(shots: Shots, goals: Goals, warm_up_s: float = 0.0) -> LoadReport:
     total = np.where(fine, shots.end_s - shots.due_s, np.nan)
     streamed = fine & (shots.events > 1) & (shots.tokens > 1)
     gaps = np.where(streamed, shots.tokens - 1.0, np.nan)
-    each = (shots.end_s - shots.first_s) / gaps
+    gap_s = (shots.end_s - shots.first_s) / gaps
     good = fine.copy()
-    for values, goal in ((first, goals.first_token_s), (each, goals.per_token_s), (total, goals.total_s)):
+    for values, goal in ((first, goals.first_token_s), (gap_s, goals.per_token_s), (total, goals.total_s)):
         if goal is not None:
             good &= ~(np.nan_to_num(values, nan=0.0) > goal)
     due = shots.due_s[counted]
@@ -109,7 +109,7 @@ def summarise(shots: Shots, goals: Goals, warm_up_s: float = 0.0) -> LoadReport:
         good_per_s=float(good.sum()) / span,
         tokens_per_s=float(shots.tokens[fine].sum()) / span,
         first_token=percentiles(first),
-        per_token=percentiles(each),
+        per_token=percentiles(gap_s),
         total=percentiles(total),
         lateness=percentiles((shots.sent_s - shots.due_s)[counted]),
         errors=dict(Counter(error for error, counts in zip(shots.errors, counted, strict=True) if error and counts)),

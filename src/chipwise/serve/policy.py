@@ -10,7 +10,7 @@ from chipwise.serve.replica import Replica
 Draw = Callable[[], float]  # uniform in [0, 1)
 
 
-class Ask(NamedTuple):
+class RouteQuery(NamedTuple):
     """What a policy may know of a request."""
 
     prompt_tokens: float
@@ -27,6 +27,6 @@ class Ask(NamedTuple):
 class Policy(Protocol):
     needs_blocks: bool
 
-    def choose(self, ask: Ask, candidates: Sequence[Replica]) -> Replica:
+    def choose(self, ask: RouteQuery, candidates: Sequence[Replica]) -> Replica:
         """One of the candidates, of which there is at least one. The policy remembers its choice where it needs to."""
         ...

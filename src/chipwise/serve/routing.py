@@ -15,7 +15,7 @@ from chipwise.spelling import nearest
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class ReplicaPool:
     """Replicas that serve the same models."""
 
     name: str
@@ -24,11 +24,11 @@ class Pool:
     models: frozenset[str] = frozenset()  # empty: any
     canary_share: float = 0.0  # of the requests, to replicas that are canaries
 
-    def candidates(self, now: float, tried: Sequence[Replica], draw: Draw) -> list[Replica]:
+    def candidates(self, now: float, tried_replicas: Sequence[Replica], draw: Draw) -> list[Replica]:
         """Replicas that may take a request; the canary's where chance says so, and the others where no such one may."""
         able = [replica for replica in self.replicas if replica.may_take(now)]
-        if tried:
-            able = [replica for replica in able if replica not in tried]
+        if tried_replicas:
+            able = [replica for replica in able if replica not in tried_replicas]
         if not self.canary_share:
             return able
         wants_canary = draw() < self.canary_share

@@ -8,7 +8,7 @@ from chipwise.serve.breaker import BreakerRule
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class SizeLimits:
     head_bytes: int = 16 * 1024
     headers: int = 100
     body_bytes: int = 16 * 1024 * 1024
@@ -46,7 +46,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class GatewaySettings:
-    sizes: Sizes = field(default_factory=Sizes)
+    sizes: SizeLimits = field(default_factory=SizeLimits)
     timeouts: Timeouts = field(default_factory=Timeouts)
     breaker: BreakerRule = field(default_factory=BreakerRule)
     prices: Prices = field(default_factory=Prices)

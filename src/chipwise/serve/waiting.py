@@ -19,8 +19,8 @@ class Place(Generic[Item]):
 
 
 class WaitingLine(Generic[Item]):
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most_items: int) -> None:
+        self._most_items = most_items
         self._heap: list[tuple[int, int, Place[Item]]] = []
         self._order = 0
         self.length = 0
@@ -28,7 +28,7 @@ class WaitingLine(Generic[Item]):
 
     def join(self, item: Item, *, tokens: float, priority: int, deadline: float) -> Place[Item] | None:
         """A place in the line; None: it is full."""
-        if self.length >= self._most:
+        if self.length >= self._most_items:
             return None
         self._order += 1
         place = Place(item, tokens, deadline)

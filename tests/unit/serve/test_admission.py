@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chipwise.errors import BadInput
-from chipwise.serve.endpoints import Kind, read_prompt
+from chipwise.serve.endpoints import EndpointKind, read_prompt
 from chipwise.serve.estimate import Learned
 from chipwise.serve.keys import ANYONE, Key, KeyRing, digest_of
 from chipwise.serve.limits import DAY_S, Account, KeyLimits, Limit
@@ -108,17 +108,17 @@ def test_keys_are_found_by_their_digest_only() -> None:
 
 def test_prompts_are_read_in_every_form() -> None:
     chat = b'{"messages":[{"content":"ab"},{"content":[{"type":"text","text":"cd"}]}],"max_completion_tokens":9,"n":2}'
-    prompt = read_prompt(Kind.CHAT, chat)
+    prompt = read_prompt(EndpointKind.CHAT, chat)
     assert (prompt.text, prompt.answer_limit, prompt.answers) == (b"ab\ncd", 9.0, 2)
-    assert read_prompt(Kind.COMPLETION, b'{"prompt":[1,2,3]}').tokens == 3
-    assert read_prompt(Kind.COMPLETION, b'{"prompt":[[1,2],[3]]}').tokens == 3
-    assert read_prompt(Kind.GENERATE, b'{"inputs":"x","parameters":{"max_new_tokens":5}}').answer_limit == 5.0
-    assert read_prompt(Kind.EMBEDDING, b'{"input":["x","y"]}').text == b"x\ny"
+    assert read_prompt(EndpointKind.COMPLETION, b'{"prompt":[1,2,3]}').tokens == 3
+    assert read_prompt(EndpointKind.COMPLETION, b'{"prompt":[[1,2],[3]]}').tokens == 3
+    assert read_prompt(EndpointKind.GENERATE, b'{"inputs":"x","parameters":{"max_new_tokens":5}}').answer_limit == 5.0
+    assert read_prompt(EndpointKind.EMBEDDING, b'{"input":["x","y"]}').text == b"x\ny"
 
 
 def test_prompts_share_the_blocks_of_a_common_beginning() -> None:
     bodies = [b'{"prompt":"%b%b"}' % (b"a" * 3000, end * 2000) for end in (b"x", b"y")]
-    first, second = (read_prompt(Kind.COMPLETION, body).blocks() for body in bodies)
+    first, second = (read_prompt(EndpointKind.COMPLETION, body).blocks() for body in bodies)
     assert first[:2] == second[:2]
     assert first[2] != second[2]
 

@@ -7,7 +7,7 @@ import pytest
 
 from chipwise.errors import BadInput
 from chipwise.serve.arrivals import bursty, constant, poisson, replayed
-from chipwise.serve.load_report import Goals, Shots, summarise
+from chipwise.serve.load_report import LoadGoals, Shots, summarise
 
 
 def squared_variation(times: np.ndarray) -> float:
@@ -49,7 +49,7 @@ def test_times_start_when_a_request_was_due() -> None:
         events=np.array([11.0, 11.0, 0.0, 1.0]),
         errors=["", "", "", "status_500"],
     )
-    report = summarise(shots, Goals(first_token_s=1.5))
+    report = summarise(shots, LoadGoals(first_token_s=1.5))
     assert report.errors == {"status_500": 1}
     assert report.answered == 3
     assert report.first_token is not None
@@ -60,5 +60,5 @@ def test_times_start_when_a_request_was_due() -> None:
     assert report.lateness is not None
     assert report.lateness.highest == pytest.approx(0.4)
     assert report.good_per_s == report.answered_per_s
-    assert summarise(shots, Goals(first_token_s=0.5)).good_per_s == 0.0
-    assert summarise(shots, Goals(), warm_up_s=0.9).requests == 2
+    assert summarise(shots, LoadGoals(first_token_s=0.5)).good_per_s == 0.0
+    assert summarise(shots, LoadGoals(), warm_up_s=0.9).requests == 2

@@ -10,9 +10,9 @@ import pytest
 from chipwise.errors import UnknownName
 from chipwise.serve.breaker import CLOSED, BreakerRule
 from chipwise.serve.policies.prefix_affinity import PrefixAffinity
-from chipwise.serve.policy import Ask
+from chipwise.serve.policy import RouteQuery
 from chipwise.serve.replica import Address, Replica
-from chipwise.serve.routing import Pool, policy_named, policy_names
+from chipwise.serve.routing import ReplicaPool, policy_named, policy_names
 
 
 def replicas(*tokens: float) -> list[Replica]:
@@ -26,7 +26,7 @@ def test_every_policy_chooses_a_candidate_whatever_is_asked(name: str) -> None:
     for _ in range(200):
         candidates = replicas(*(chance.choice((0.0, 10.0, 1e6)) for _ in range(chance.randint(1, 5))))
         blocks = tuple(chance.sample(range(20), chance.randint(0, 5)))
-        ask = Ask(100.0, 50.0, blocks, 16.0, chance.choice(("", "a", "b")))
+        ask = RouteQuery(100.0, 50.0, blocks, 16.0, chance.choice(("", "a", "b")))
         assert policy.choose(ask, candidates) in candidates
 
 
@@ -37,70 +37,70 @@ def test_unknown_policies_are_answered_with_the_nearest() -> None:
 
 def test_round_robin_is_even() -> None:
     policy, candidates = policy_named("round-robin", random.random), replicas(0, 0, 0)
-    assert set(Counter(policy.choose(Ask(1, 1), candidates).name for _ in range(30)).values()) == {10}
+    assert set(Counter(policy.choose(RouteQuery(1, 1), candidates).name for _ in range(30)).values()) == {10}
 
 
 def test_least_work_takes_the_least_busy_and_turns_among_equals() -> None:
     policy = policy_named("least-work", random.random)
-    assert policy.choose(Ask(1, 1), replicas(5, 3, 4)).name == "r1"
+    assert policy.choose(RouteQuery(1, 1), replicas(5, 3, 4)).name == "r1"
     candidates = replicas(1, 1, 1)
-    assert {policy.choose(Ask(1, 1), candidates).name for _ in range(3)} == {"r0", "r1", "r2"}
+    assert {policy.choose(RouteQuery(1, 1), candidates).name for _ in range(3)} == {"r0", "r1", "r2"}
 
 
 def test_two_choices_never_takes_the_busiest() -> None:
     policy, candidates = policy_named("two-choices", random.Random(1).random), replicas(1, 2, 3)
-    assert "r2" not in {policy.choose(Ask(1, 1), candidates).name for _ in range(200)}
+    assert "r2" not in {policy.choose(RouteQuery(1, 1), candidates).name for _ in range(200)}
 
 
 def test_a_session_stays_until_its_replica_is_far_busier_and_only_its_own_sessions_move() -> None:
     policy, candidates = policy_named("session-affinity", random.random), replicas(0, 0, 0, 0)
-    homes = {name: policy.choose(Ask(1, 1, session=name), candidates) for name in map(str, range(200))}
-    assert all(policy.choose(Ask(1, 1, session=name), candidates) is home for name, home in homes.items())
+    homes = {name: policy.choose(RouteQuery(1, 1, session=name), candidates) for name in map(str, range(200))}
+    assert all(policy.choose(RouteQuery(1, 1, session=name), candidates) is home for name, home in homes.items())
     assert min(Counter(home.name for home in homes.values()).values()) > 25
     left = candidates[:3]
-    moved = [name for name, home in homes.items() if policy.choose(Ask(1, 1, session=name), left) is not home]
+    moved = [name for name, home in homes.items() if policy.choose(RouteQuery(1, 1, session=name), left) is not home]
     assert all(homes[name] is candidates[3] for name in moved)
     homes["1"].tokens = 1000.0
-    assert policy.choose(Ask(1, 1, session="1"), candidates) is not homes["1"]
+    assert policy.choose(RouteQuery(1, 1, session="1"), candidates) is not homes["1"]
 
 
 def test_a_prompt_goes_where_its_prefix_is_unless_that_replica_is_too_busy() -> None:
     policy, candidates = PrefixAffinity(), replicas(0, 0, 0)
-    ask = Ask(4000.0, 10.0, (1, 2, 3, 4), 1000.0)
+    ask = RouteQuery(4000.0, 10.0, (1, 2, 3, 4), 1000.0)
     home = policy.choose(ask, candidates)
-    policy.choose(Ask(4000.0, 10.0, (7, 8, 9), 1000.0), candidates)
-    assert policy.choose(Ask(5000.0, 10.0, (1, 2, 3, 4, 5), 1000.0), candidates) is home
+    policy.choose(RouteQuery(4000.0, 10.0, (7, 8, 9), 1000.0), candidates)
+    assert policy.choose(RouteQuery(5000.0, 10.0, (1, 2, 3, 4, 5), 1000.0), candidates) is home
     home.tokens = 100_000.0
     assert policy.choose(ask, candidates) is not home
 
 
 def test_a_prefix_that_all_share_does_not_gather_everything_on_one_replica() -> None:
     policy, candidates = PrefixAffinity(), replicas(0, 0, 0, 0)
-    counts = Counter(policy.choose(Ask(2000.0, 100.0, (1, 1000 + n), 1000.0), candidates).name for n in range(2000))
+    counts = Counter(policy.choose(RouteQuery(2000.0, 100.0, (1, 1000 + n), 1000.0), candidates).name for n in range(2000))
     assert max(counts.values()) < 1.1 * 500
 
 
 def test_a_replica_that_joins_is_not_flooded() -> None:
     policy, candidates = PrefixAffinity(), replicas(0, 0, 0, 0)
     for number in range(400):
-        policy.choose(Ask(1000.0, 100.0, (number,), 1000.0), candidates[:3])
-    counts = Counter(policy.choose(Ask(1000.0, 100.0, (1000 + n,), 1000.0), candidates).name for n in range(100))
+        policy.choose(RouteQuery(1000.0, 100.0, (number,), 1000.0), candidates[:3])
+    counts = Counter(policy.choose(RouteQuery(1000.0, 100.0, (1000 + n,), 1000.0), candidates).name for n in range(100))
     assert counts["r3"] < 40
 
 
 def test_what_a_cache_has_dropped_is_not_counted_on() -> None:
     policy, candidates = PrefixAffinity(cache_blocks=10), replicas(0, 0)
-    home = policy.choose(Ask(1000.0, 0.0, (1,), 1000.0), candidates)
+    home = policy.choose(RouteQuery(1000.0, 0.0, (1,), 1000.0), candidates)
     for number in range(100, 140):
-        policy.choose(Ask(1000.0, 0.0, (number,), 1000.0), [home])
-    assert policy.choose(Ask(1000.0, 0.0, (1,), 1000.0), candidates) is not home
+        policy.choose(RouteQuery(1000.0, 0.0, (number,), 1000.0), [home])
+    assert policy.choose(RouteQuery(1000.0, 0.0, (1,), 1000.0), candidates) is not home
 
 
 def test_canaries_get_their_share_and_broken_ones_nothing() -> None:
     members = replicas(0, 0)
     members[1].is_canary = True
     chance = random.Random(1)
-    pool = Pool("main", tuple(members), policy_named("round-robin", chance.random), canary_share=0.1)
+    pool = ReplicaPool("main", tuple(members), policy_named("round-robin", chance.random), canary_share=0.1)
     names = [pool.candidates(0.0, (), chance.random)[0].name for _ in range(2000)]
     assert 150 < names.count("r1") < 250
     for _ in range(5):

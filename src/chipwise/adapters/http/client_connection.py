@@ -23,14 +23,14 @@ NOBODY = ""
 class Clients:
     """All connections of clients; those without a request that is being answered, the longest idle first."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, most_connections: int) -> None:
+        self.most_connections = most_connections
         self.all: set[ClientConnection] = set()
         self.idle: OrderedDict[ClientConnection, None] = OrderedDict()
 
     def make_room(self) -> bool:
         """For one more: the longest idle one goes, whether it sends nothing or a request that never ends."""
-        if len(self.all) < self.most:
+        if len(self.all) < self.most_connections:
             return True
         if not self.idle:
             return False

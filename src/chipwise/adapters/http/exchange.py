@@ -12,15 +12,15 @@ from chipwise.adapters.http.access_log import Served
 from chipwise.adapters.http.framing import Body
 from chipwise.adapters.http.heads import RequestHead, ResponseHead
 from chipwise.adapters.http.local_replies import error_document, reply
-from chipwise.adapters.http.passing import Answer
+from chipwise.adapters.http.passing import PassedAnswer
 from chipwise.adapters.http.replica_connection import Fault, ReplicaConnection
 from chipwise.adapters.http.state import GatewayState, Pending, PoolState
 from chipwise.errors import BadInput
 from chipwise.serve.breaker import CLOSED
-from chipwise.serve.endpoints import BLOCK_BYTES, ENDPOINTS, Dialect, Endpoint, Kind, Prompt, read_prompt
+from chipwise.serve.endpoints import BLOCK_BYTES, ENDPOINTS, Dialect, Endpoint, EndpointKind, Prompt, read_prompt
 from chipwise.serve.keys import ANYONE, Key
 from chipwise.serve.metrics import Finished
-from chipwise.serve.policy import Ask
+from chipwise.serve.policy import RouteQuery
 from chipwise.serve.replica import Replica
 from chipwise.serve.waiting import Place
 
@@ -28,7 +28,7 @@ REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 CLIENT_GONE = 499  # in logs, as nginx writes it; nobody gets it
 RETRIED_STATUS = 503  # a replica that is not ready or has no room
 NO_PROMPT = Prompt()
-NOTHING_ASKED = Ask(0.0, 0.0)
+NOTHING_ASKED = RouteQuery(0.0, 0.0)
 
 
 class Client(Protocol):
@@ -43,9 +43,9 @@ class Phase(Enum):
     READING = auto()
     QUEUED = auto()
     CONNECTING = auto()
-    ASKED = auto()
+    SENT = auto()
     ANSWERING = auto()
-    OVER = auto()
+    FINISHED = auto()
 
 
 class Exchange:
@@ -102,7 +102,7 @@ class Exchange:
         self._served_by = ""
         self._opening: asyncio.Task[None] | None = None
         self._connection: ReplicaConnection | None = None
-        self._answer: Answer | None = None
+        self._answer: PassedAnswer | None = None
         self._answer_body: Body | None = None
         self._unread_since: float | None = None
 
@@ -113,7 +113,7 @@ class Exchange:
         endpoint, head, state = self._endpoint, self._head, self._state
         if endpoint is None:
             return self._refuse(404, "unknown_path", "There is nothing at this path.")
-        if endpoint.kind is not Kind.HEALTH:
+        if endpoint.kind is not EndpointKind.HEALTH:
             key = state.keys.find(head.authorization)
             if key is None:
                 return self._refuse(401, "invalid_api_key", "The API key is missing or not valid.")
@@ -131,14 +131,14 @@ class Exchange:
         """The request is complete."""
         endpoint, state = self._endpoint, self._state
         assert endpoint is not None
-        if endpoint.kind is Kind.HEALTH:
+        if endpoint.kind is EndpointKind.HEALTH:
             healthy = state.is_healthy()
             self._reply(200 if healthy else 503, "" if healthy else "no replica answers", "text/plain")
             return
-        if endpoint.kind is Kind.METRICS:
+        if endpoint.kind is EndpointKind.METRICS:
             self._reply(200, state.metrics_text(), "text/plain; version=0.0.4")
             return
-        if endpoint.kind is Kind.MODELS and any(pool.pool.models for pool in state.pools):
+        if endpoint.kind is EndpointKind.MODELS and any(pool.pool.models for pool in state.pools):
             self._reply(200, self._models())
             return
         self._body = body
@@ -170,7 +170,7 @@ class Exchange:
         prompt_tokens = learned.prompt_tokens(len(prompt.text)) if prompt.tokens is None else float(prompt.tokens)
         answer_tokens = learned.answer(prompt.answer_limit, prompt.answers)
         blocks = prompt.blocks() if pool.pool.policy.needs_blocks else ()
-        self._ask = Ask(
+        self._ask = RouteQuery(
             prompt_tokens=prompt_tokens,
             answer_tokens=answer_tokens,
             blocks=blocks,
@@ -247,11 +247,11 @@ class Exchange:
         ]
         if replica.secret is not None:
             lines.append(b"authorization: Bearer " + replica.secret.encode())
-        lines += head.passed
+        lines += head.passed_lines
         if head.method == "POST":
             lines.append(b"content-length: %d" % len(body))
         lines += (b"", body)
-        self._phase = Phase.ASKED
+        self._phase = Phase.SENT
         self._connection = connection
         now = self._last = self._state.now()
         if self._sent_at is None:
@@ -264,7 +264,7 @@ class Exchange:
         state, replica = self._state, self._replica
         assert replica is not None
         self._last = state.now()
-        if head.status == RETRIED_STATUS and self._attempts < state.settings.attempts and self._another(replica):
+        if head.status == RETRIED_STATUS and self._attempts < state.settings.attempts and self._has_another(replica):
             connection, self._connection = self._connection, None
             if connection is not None:
                 connection.abandon()
@@ -275,10 +275,10 @@ class Exchange:
         elif replica.breaker is not CLOSED:
             replica.breaker = CLOSED
         self._phase = Phase.ANSWERING
-        self._answer = Answer(head, self._id.encode(), self._head.is_old, self._head.keeps_alive)
+        self._answer = PassedAnswer(head, self._id.encode(), self._head.is_old, self._head.keeps_alive)
         self._answer_body = body
 
-    def _another(self, failed: Replica) -> bool:
+    def _has_another(self, failed: Replica) -> bool:
         assert self._pool is not None
         now = self._state.now()
         return any(
@@ -297,7 +297,7 @@ class Exchange:
         out = answer.take(data, body)
         if out:
             self._client.write(out)
-        if body.done and self._phase is not Phase.OVER:
+        if body.done and self._phase is not Phase.FINISHED:
             self._finish(answer.status, "")
             self._client.answered(answer.keeps_alive)
 
@@ -350,12 +350,12 @@ class Exchange:
 
     def client_left(self) -> None:
         """Nobody waits for the answer: the replica is let know by closing the connection to it."""
-        if self._phase is not Phase.OVER:
+        if self._phase is not Phase.FINISHED:
             self._finish(CLIENT_GONE, "client_left")
 
     def stop(self) -> None:
         """The gateway closes."""
-        if self._phase is not Phase.OVER:
+        if self._phase is not Phase.FINISHED:
             self._finish(CLIENT_GONE, "gateway_stopped")
             self._client.answered(keeps_alive=False)
 
@@ -380,7 +380,7 @@ class Exchange:
             if self._place is not None and now >= self._place.deadline:
                 wait = self._pool.throughput.wait_s(self._pool.line.tokens) if self._pool is not None else None
                 self._refuse(429, "queue_timeout", "No replica had room in time.", retry_after_s=wait or 1.0)
-        elif self._phase is Phase.ASKED and now - self._last > timeouts.first_byte_s:
+        elif self._phase is Phase.SENT and now - self._last > timeouts.first_byte_s:
             self._give_up("no_first_byte", "The replica did not begin its answer in time.")
         elif self._phase is Phase.ANSWERING:
             if self._unread_since is not None:
@@ -435,7 +435,7 @@ class Exchange:
 
     def _finish(self, status: int, error: str) -> None:
         """Counts the request and gives back all that it holds."""
-        self._phase = Phase.OVER
+        self._phase = Phase.FINISHED
         state, pool, now = self._state, self._pool, self._state.now()
         if self._opening is not None:
             self._opening.cancel()
@@ -452,7 +452,7 @@ class Exchange:
         state.metrics.count(state_of)
         sent = self._answer.sent if self._answer is not None else 0
         pool_name = pool.pool.name if pool is not None else ""
-        state.log.add(state_of, Served(self._id, pool_name, self._served_by, self._attempts, sent))
+        state.log.add(state_of, Served(self._id, pool_name, self._served_by, self._attempts, sent_bytes=sent))
         if pool is not None and pool.line.length:
             pool.serve_waiting()
 

@@ -47,7 +47,7 @@ class RequestHead(NamedTuple):
     expects_continue: bool
     authorization: bytes
     request_id: bytes
-    passed: list[bytes]  # header lines for the replica
+    passed_lines: list[bytes]  # header lines for the replica
 
 
 class ResponseHead(NamedTuple):
@@ -55,7 +55,7 @@ class ResponseHead(NamedTuple):
     length: int  # CHUNKED, UNTIL_CLOSE
     keeps_alive: bool
     is_stream: bool  # of server-sent events
-    passed: list[bytes]
+    passed_lines: list[bytes]
 
 
 def _lines(head: bytes, most_headers: int) -> list[bytes]:
@@ -87,7 +87,7 @@ def read_request(head: bytes, most_headers: int = 100) -> RequestHead:
     is_chunked = expects = closes = False
     hosts = 0
     authorization = request_id = b""
-    passed: list[bytes] = []
+    passed_lines: list[bytes] = []
     for line in lines[1:]:
         name, colon, value = line.partition(b":")
         if not colon or not name or name.translate(None, TOKEN):
@@ -118,7 +118,7 @@ def read_request(head: bytes, most_headers: int = 100) -> RequestHead:
             elif name == b"x-request-id":
                 request_id = value
         else:
-            passed.append(line)
+            passed_lines.append(line)
     if is_chunked and length is not None:
         raise BadMessage("a length beside chunks")
     if hosts > 1 or (hosts == 0 and not is_old):
@@ -133,7 +133,7 @@ def read_request(head: bytes, most_headers: int = 100) -> RequestHead:
         expects_continue=expects and not is_old,
         authorization=authorization,
         request_id=request_id,
-        passed=passed,
+        passed_lines=passed_lines,
     )
 
 
@@ -145,7 +145,7 @@ def read_response(head: bytes, most_headers: int = 200) -> ResponseHead:
     status = int(first[2])
     length: int | None = None
     is_chunked = closes = is_stream = False
-    passed: list[bytes] = []
+    passed_lines: list[bytes] = []
     for line in lines[1:]:
         name, colon, value = line.partition(b":")
         if not colon or not name or name.translate(None, TOKEN):
@@ -163,7 +163,7 @@ def read_response(head: bytes, most_headers: int = 200) -> ResponseHead:
                 closes = closes or b"close" in value
         elif name != b"x-request-id":
             is_stream = is_stream or (name == b"content-type" and b"text/event-stream" in value.lower())
-            passed.append(line)
+            passed_lines.append(line)
     if is_chunked and length is not None:
         raise BadMessage("a length beside chunks")
     if status < 200 or status in (204, 304):
@@ -173,4 +173,4 @@ def read_response(head: bytes, most_headers: int = 200) -> ResponseHead:
     else:
         framing = UNTIL_CLOSE if length is None else length
     keeps_alive = not closes and first[1] == b"1" and framing != UNTIL_CLOSE
-    return ResponseHead(status=status, length=framing, keeps_alive=keeps_alive, is_stream=is_stream, passed=passed)
+    return ResponseHead(status=status, length=framing, keeps_alive=keeps_alive, is_stream=is_stream, passed_lines=passed_lines)

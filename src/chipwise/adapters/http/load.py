@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from chipwise.adapters.http.framing import Body
 from chipwise.adapters.http.heads import ResponseHead
-from chipwise.adapters.http.passing import Answer
+from chipwise.adapters.http.passing import PassedAnswer
 from chipwise.adapters.http.replica_connection import Connections, Fault, ReplicaConnection
 from chipwise.serve.load_report import Shots
 from chipwise.serve.replica import Address, Replica
@@ -58,10 +58,10 @@ class _Shot:
     def __init__(self, test: LoadTest, number: int) -> None:
         self._test = test
         self._number = number
-        self._answer: Answer | None = None
+        self._answer: PassedAnswer | None = None
 
     def answer_began(self, head: ResponseHead, body: Body) -> None:
-        self._answer = Answer(head, b"", False, True)
+        self._answer = PassedAnswer(head, b"", False, True)
         if head.status != 200:
             self._test.errors[self._number] = f"status_{head.status}"
 

@@ -30,7 +30,7 @@ class Usage(NamedTuple):
     answer_tokens: int | None
 
 
-class Answer:
+class PassedAnswer:
     """The head is held back until content comes, so that another replica can be tried until then."""
 
     __slots__ = (
@@ -56,7 +56,7 @@ class Answer:
         self._last = self._before = self._before_that = b""
         self._passing = Passing.AS_IS
         self.keeps_alive = client_keeps
-        lines = [_STATUS_LINES.get(head.status) or b"HTTP/1.1 %d " % head.status, *head.passed]
+        lines = [_STATUS_LINES.get(head.status) or b"HTTP/1.1 %d " % head.status, *head.passed_lines]
         if head.length >= 0:
             if head.length or head.status not in (204, 304):
                 lines.append(b"content-length: %d" % head.length)

@@ -14,7 +14,7 @@ from chipwise.serve.limits import Account
 from chipwise.serve.metrics import Metrics, ReplicaState
 from chipwise.serve.policy import Draw
 from chipwise.serve.replica import Replica
-from chipwise.serve.routing import Pool
+from chipwise.serve.routing import ReplicaPool
 from chipwise.serve.settings import GatewaySettings
 from chipwise.serve.waiting import Throughput, WaitingLine
 
@@ -32,7 +32,7 @@ class Pending(Protocol):
 
 
 class PoolState:
-    def __init__(self, pool: Pool, most_waiting: int) -> None:
+    def __init__(self, pool: ReplicaPool, most_waiting: int) -> None:
         self.pool = pool
         self.line: WaitingLine[Pending] = WaitingLine(most_waiting)
         self.learned = Learned()
@@ -56,7 +56,7 @@ class Clocks:
 class GatewayState:
     def __init__(
         self,
-        pools: Sequence[Pool],
+        pools: Sequence[ReplicaPool],
         keys: KeyRing,
         settings: GatewaySettings,
         clocks: Clocks,
@@ -132,5 +132,5 @@ class GatewayState:
         self.log.flush()
 
 
-def _replicas(pools: Iterable[Pool]) -> Iterator[Replica]:
+def _replicas(pools: Iterable[ReplicaPool]) -> Iterator[Replica]:
     return (replica for pool in pools for replica in pool.replicas)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.serve.policy import Ask, Draw, Policy
+from chipwise.serve.policy import Draw, Policy, RouteQuery
 from chipwise.serve.replica import Replica
 
 ABOUT = "the replica with the fewest outstanding tokens"
@@ -20,7 +20,7 @@ class LeastWork:
     def __init__(self) -> None:
         self._turn = 0
 
-    def choose(self, ask: Ask, candidates: Sequence[Replica]) -> Replica:
+    def choose(self, ask: RouteQuery, candidates: Sequence[Replica]) -> Replica:
         self._turn += 1
         start = self._turn % len(candidates)
         best = candidates[start]

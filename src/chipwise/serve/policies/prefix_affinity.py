@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from chipwise.serve.policy import Ask, Draw, Policy
+from chipwise.serve.policy import Draw, Policy, RouteQuery
 from chipwise.serve.replica import Replica
 
 ABOUT = "the replica that has most of the prompt in its cache, less its load"
@@ -34,7 +34,7 @@ class PrefixAffinity:
         self._recent: dict[str, float] = {}
         self._sent = 0.0
 
-    def choose(self, ask: Ask, candidates: Sequence[Replica]) -> Replica:
+    def choose(self, ask: RouteQuery, candidates: Sequence[Replica]) -> Replica:
         caches, recent = self._caches, self._recent
         for replica in candidates:
             if replica.name not in caches:
@@ -55,7 +55,7 @@ class PrefixAffinity:
         self._caches[name] = OrderedDict()
         self._recent[name] = sum(self._recent.values()) / len(self._recent) if self._recent else 0.0
 
-    def _remember(self, name: str, ask: Ask, work: float) -> None:
+    def _remember(self, name: str, ask: RouteQuery, work: float) -> None:
         cache = self._caches[name]
         for block in reversed(ask.blocks):  # the first is the newest: without it the others cannot be used
             cache[block] = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.serve.policy import Ask, Draw, Policy
+from chipwise.serve.policy import Draw, Policy, RouteQuery
 from chipwise.serve.replica import Replica
 
 ABOUT = "each replica in turn"
@@ -20,6 +20,6 @@ class RoundRobin:
     def __init__(self) -> None:
         self._turn = -1
 
-    def choose(self, ask: Ask, candidates: Sequence[Replica]) -> Replica:
+    def choose(self, ask: RouteQuery, candidates: Sequence[Replica]) -> Replica:
         self._turn += 1
         return candidates[self._turn % len(candidates)]

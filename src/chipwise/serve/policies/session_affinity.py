@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from chipwise.serve.policies.least_work import LeastWork
-from chipwise.serve.policy import Ask, Draw, Policy
+from chipwise.serve.policy import Draw, Policy, RouteQuery
 from chipwise.serve.replica import Replica
 
 ABOUT = "requests of one session to one replica, unless it is far busier than the others"
@@ -27,7 +27,7 @@ class SessionAffinity:
     def __init__(self) -> None:
         self._otherwise = LeastWork()
 
-    def choose(self, ask: Ask, candidates: Sequence[Replica]) -> Replica:
+    def choose(self, ask: RouteQuery, candidates: Sequence[Replica]) -> Replica:
         if not ask.session:
             return self._otherwise.choose(ask, candidates)
         home = max(candidates, key=lambda replica: _weight(ask.session, replica.name))

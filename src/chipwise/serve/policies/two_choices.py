@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.serve.policy import Ask, Draw, Policy
+from chipwise.serve.policy import Draw, Policy, RouteQuery
 from chipwise.serve.replica import Replica
 
 ABOUT = "the less busy of two replicas drawn at random"
@@ -24,12 +24,12 @@ class TwoChoices:
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
 
-    def choose(self, ask: Ask, candidates: Sequence[Replica]) -> Replica:
+    def choose(self, ask: RouteQuery, candidates: Sequence[Replica]) -> Replica:
         count = len(candidates)
         if count == 1:
             return candidates[0]
         first = int(self._draw() * count)
         second = int(self._draw() * (count - 1))
         second += second >= first
-        one, other = candidates[first], candidates[second]
-        return other if other.tokens < one.tokens else one
+        left, right = candidates[first], candidates[second]
+        return right if right.tokens < left.tokens else left

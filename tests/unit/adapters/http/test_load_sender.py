@@ -8,7 +8,7 @@ import numpy as np
 
 from chipwise.adapters.http.load import LoadTest, Patience, Target
 from chipwise.serve.arrivals import constant
-from chipwise.serve.load_report import Goals, LoadReport, summarise
+from chipwise.serve.load_report import LoadGoals, LoadReport, summarise
 from chipwise.serve.replica import Address
 from gateway_harness import CHAT, STREAM
 from token_server import TokenServer
@@ -21,7 +21,7 @@ def report(server: TokenServer, body: bytes, due: np.ndarray, patience: Patience
         shots = await test.run()
         server.stop()
         await asyncio.sleep(0)
-        return summarise(shots, Goals())
+        return summarise(shots, LoadGoals())
 
     return asyncio.run(scene())
 
