@@ -1,0 +1,1 @@
+"""HTTP doors on the level of bytes: a gateway in front of replicas, and a client that sends load."""

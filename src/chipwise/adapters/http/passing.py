@@ -1,0 +1,126 @@
+"""An answer on its way from a replica to a client: head written again, bytes passed on, events and tokens counted."""
+
+from __future__ import annotations
+
+import json
+import re
+from enum import Enum, auto
+from http import HTTPStatus
+from typing import NamedTuple
+
+from chipwise.adapters.http.framing import Body
+from chipwise.adapters.http.heads import UNTIL_CLOSE, ResponseHead
+
+NUMBER = re.compile(rb"\s*:\s*(\d{1,9})(?!\d)")
+USAGE_BYTES = 1024  # at the end of an answer, in which its usage is looked for
+LAST_CHUNK = b"0\r\n\r\n"
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}".encode() for status in HTTPStatus}
+
+
+class Passing(Enum):
+    AS_IS = auto()  # with its framing
+    CONTENT = auto()  # without: for clients of HTTP/1.0, which know no chunks
+    IN_CHUNKS = auto()  # a body that ends by closing, for a client that stays
+
+
+class Usage(NamedTuple):
+    """As the replica reports it; None: it does not."""
+
+    prompt_tokens: int | None
+    answer_tokens: int | None
+
+
+class PassedAnswer:
+    """The head is held back until content comes, so that another replica can be tried until then."""
+
+    __slots__ = (
+        "_before",
+        "_before_that",
+        "_held",
+        "_is_stream",
+        "_last",
+        "_passing",
+        "events",
+        "has_begun",
+        "keeps_alive",
+        "sent",
+        "status",
+    )
+
+    def __init__(self, head: ResponseHead, request_id: bytes, client_is_old: bool, client_keeps: bool) -> None:
+        self.status = head.status
+        self.events = 0
+        self.sent = 0
+        self.has_begun = False
+        self._is_stream = head.is_stream
+        self._last = self._before = self._before_that = b""
+        self._passing = Passing.AS_IS
+        self.keeps_alive = client_keeps
+        lines = [_STATUS_LINES.get(head.status) or b"HTTP/1.1 %d " % head.status, *head.passed_lines]
+        if head.length >= 0:
+            if head.length or head.status not in (204, 304):
+                lines.append(b"content-length: %d" % head.length)
+        elif client_is_old:
+            self._passing = Passing.CONTENT
+            self.keeps_alive = False
+        else:
+            if head.length == UNTIL_CLOSE:
+                self._passing = Passing.IN_CHUNKS
+            lines.append(b"transfer-encoding: chunked")
+        lines.append(b"x-request-id: " + request_id)
+        if not self.keeps_alive:
+            lines.append(b"connection: close")
+        lines.append(b"\r\n")
+        self._held = b"\r\n".join(lines)
+
+    @property
+    def is_stream(self) -> bool:
+        return self._is_stream
+
+    def take(self, data: bytes, body: Body) -> bytes:
+        """What is to be written for these bytes of the replica."""
+        if self._is_stream:
+            for start, end in body.spans:
+                # An event begins with a line `data:`. Content is JSON, in which no line begins.
+                self.events += data.count(b"\ndata:", start, end) + data.startswith(b"data:", start, end)
+        self._before_that, self._before, self._last = self._before, self._last, data
+        if self._passing is not Passing.AS_IS:
+            data = self._framed(data, body)
+        if not self.has_begun:
+            self.has_begun = True
+            data = self._held + data
+        self.sent += len(data)
+        return data
+
+    def _framed(self, data: bytes, body: Body) -> bytes:
+        content = b"".join(data[start:end] for start, end in body.spans)
+        if self._passing is Passing.CONTENT:
+            return content
+        chunk = b"%x\r\n%b\r\n" % (len(content), content) if content else b""
+        return chunk + LAST_CHUNK if body.done else chunk
+
+    def cut_notice(self, body: Body, message: str) -> bytes:
+        """For a client whose stream of events ends too early: one more event that says so, where there is room for one."""
+        if not self._is_stream or self._passing is Passing.CONTENT or not body.at_boundary:
+            return b""
+        event = (
+            b"data: "
+            + json.dumps({"error": {"message": message, "type": "server_error", "code": "answer_cut"}}).encode()
+            + b"\n\n"
+        )
+        return b"%x\r\n%b\r\n" % (len(event), event)
+
+    def usage(self) -> Usage:
+        """Reported at the end of an answer, if at all."""
+        tail = (self._before_that + self._before + self._last)[-USAGE_BYTES:]
+        answer = _number_after(tail, b'"completion_tokens"')
+        if answer is None:
+            answer = _number_after(tail, b'"generated_tokens"')
+        return Usage(_number_after(tail, b'"prompt_tokens"'), answer)
+
+
+def _number_after(text: bytes, name: bytes) -> int | None:
+    """Where the name stands last. Within a text of JSON its quotes would have backslashes, so it is not found there."""
+    position = text.rfind(name)
+    match = NUMBER.match(text, position + len(name)) if position >= 0 else None
+    return int(match[1]) if match is not None else None
