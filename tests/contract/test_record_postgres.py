@@ -90,7 +90,7 @@ def test_work_goes_on_when_connections_are_cut_at_any_moment(postgres: Server, n
 
 @pytest.mark.parametrize("hears", [True, False], ids=["written", "not written"])
 def test_a_commit_whose_answer_is_lost_is_done_once(postgres: Server, name: str, hears: bool) -> None:
-    with cutting(postgres.port, b"COMMIT") as proxy:
+    with cutting(postgres.port, b"COMMIT\0") as proxy:
         proxy.hears = hears
         record = connect(postgres.url(name, port=proxy.port))
         for number in range(5):
