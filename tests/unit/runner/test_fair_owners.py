@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from chipwise.adapters.engines.simulated.engine import Simulated
@@ -78,7 +80,7 @@ def held_back(*holders: Job) -> int:
     return sum(seat.job.spec.owner == "vic" for seat in admit(jobs, EIGHT, Rules(), 4000.0))
 
 
-def holder(owner: str, **asked: object) -> Job:
+def holder(owner: str, **asked: Any) -> Job:
     return running(asking("holder", at=0.0, owner=owner, **asked), MachinePlace(), cpus=(0,), at=0.0)
 
 

@@ -64,13 +64,14 @@ class Members:
         warnings = []
         if missing:
             warnings.append(
-                f"A member who leaves a transaction open can hold up changes to their jobs, and jobs with the same id, for others: "
-                f"{owner}, who owns the tables, lacks a right to end such sessions. An administrator of the server gives it: GRANT {', '.join(missing)} TO {quoted(owner)}"
+                f"A member who leaves a transaction open can hold up changes to their jobs by others: {owner}, who owns the "
+                "tables, lacks a right to end such sessions. An administrator of the server gives it: "
+                f"GRANT {', '.join(missing)} TO {quoted(owner)}"
             )
         if prepared:
             warnings.append(
-                "A member can hold up changes to their jobs for others with a prepared transaction, which belongs to no session. An "
-                "administrator of the server sets max_prepared_transactions to 0, its default"
+                "A member can hold up changes to their jobs by others with a prepared transaction, which belongs to no session."
+                " An administrator of the server sets max_prepared_transactions to 0, its default"
             )
         return warnings
 
