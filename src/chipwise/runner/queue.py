@@ -25,7 +25,7 @@ from math import inf
 
 from chipwise.runner.engine import Room
 from chipwise.runner.job import Job, Move, Phase, Wish
-from chipwise.runner.reservation import Free, Reservation, Seat, is_for_own, keep, least_gpus, person
+from chipwise.runner.reservation import DeviceReservation, FreeDevices, Seat, is_for_own, keep, least_gpus, person
 from chipwise.text import plural
 
 NEXT = "next in the queue"
@@ -87,8 +87,8 @@ def admit(jobs: Iterable[Job], room: Room, rules: Rules, now: float) -> list[Sea
         return []
     usage = _usage(placed, rules)
     seats: list[Seat] = []
-    reservation: Reservation | None = None
-    own_reservations: dict[tuple[str, str], Reservation] = {}  # which hold for the jobs of their owner alone
+    reservation: DeviceReservation | None = None
+    own_reservations: dict[tuple[str, str], DeviceReservation] = {}  # which hold for the jobs of their owner alone
     too_large: set[tuple[int, int]] = set()
     for job in _in_turn(waiting, usage, rules, now):
         needs = job.spec.needs
@@ -179,7 +179,7 @@ def _holders(placed: Sequence[Job], seats: Sequence[Seat]) -> str:
     return f"in use by {', '.join(names[:3])}{suffix}" if names else "not there"
 
 
-def _reserved_for(reservation: Reservation | None) -> str:
+def _reserved_for(reservation: DeviceReservation | None) -> str:
     return f"reserved for {reservation.job.spec.name}" if reservation is not None else ""
 
 
@@ -261,7 +261,7 @@ def _over_quota(job: Job, usage: Mapping[str, tuple[int, int]], rules: Rules) ->
     return ""
 
 
-def _short(job: Job, free: Free, room: Room) -> str:
+def _short(job: Job, free: FreeDevices, room: Room) -> str:
     if not least_gpus(job) and not job.spec.needs.cpus and free.without < 1:
         return f"{MOST_WITHOUT_DEVICES} jobs without devices run here at once, and no more"
     for resource, wanted, available, all_of in (
@@ -285,7 +285,7 @@ def _ahead(job: Job, jobs: Sequence[Job], usage: _Usage, rules: Rules, now: floa
     return 0
 
 
-def _free(placed: Sequence[Job], room: Room) -> Free:
+def _free(placed: Sequence[Job], room: Room) -> FreeDevices:
     gpus: set[int] = set()
     cpus: set[int] = set()
     without = MOST_WITHOUT_DEVICES
@@ -294,7 +294,7 @@ def _free(placed: Sequence[Job], room: Room) -> Free:
         gpus.update(attempt.devices)
         cpus.update(attempt.cpus)
         without -= not attempt.devices and not attempt.cpus
-    return Free(
+    return FreeDevices(
         [one for one in room.gpus or () if one not in gpus], [one for one in room.cpus or () if one not in cpus], without
     )
 

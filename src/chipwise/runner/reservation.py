@@ -23,7 +23,7 @@ class Seat:
 
 
 @dataclass(slots=True)
-class Free:
+class FreeDevices:
     gpus: list[int]
     cpus: list[int]
     without: int  # more jobs that hold no device
@@ -39,7 +39,7 @@ class Free:
 
 
 @dataclass(slots=True)
-class Reservation:
+class DeviceReservation:
     """What is kept for the first job that does not fit: from when, and what is left beside it then."""
 
     job: Job
@@ -84,7 +84,9 @@ def person(job: Job) -> tuple[str, str]:
     return ("", job.spec.owner) if job.spec.owner else (job.spec.team, "")
 
 
-def keep(job: Job, placed: Sequence[Job], seats: Sequence[Seat], free: Free, now: float, patience_s: float) -> Reservation:
+def keep(
+    job: Job, placed: Sequence[Job], seats: Sequence[Seat], free: FreeDevices, now: float, patience_s: float
+) -> DeviceReservation:
     """The moment at which the job will fit, and what is left beside it then."""
     fewest, needed = least_gpus(job), job.spec.needs.cpus
     gpus, cpus = len(free.gpus), len(free.cpus)
@@ -93,14 +95,14 @@ def keep(job: Job, placed: Sequence[Job], seats: Sequence[Seat], free: Free, now
             break
         gpus, cpus = gpus + more_gpus, cpus + more_cpus
         if fewest <= gpus and needed <= cpus:
-            return Reservation(job, end, gpus - fewest, cpus - needed)
+            return DeviceReservation(job, end, gpus - fewest, cpus - needed)
     is_patient = now - max(job.submitted, job.not_before) < patience_s
     if is_patient or not _would_fit(job, placed, seats, free, lambda one: not one.spec.service):
-        return Reservation(job, inf, len(free.gpus), len(free.cpus))
-    return Reservation(job, now, max(len(free.gpus) - fewest, 0), max(len(free.cpus) - needed, 0))
+        return DeviceReservation(job, inf, len(free.gpus), len(free.cpus))
+    return DeviceReservation(job, now, max(len(free.gpus) - fewest, 0), max(len(free.cpus) - needed, 0))
 
 
-def is_for_own(job: Job, placed: Sequence[Job], seats: Sequence[Seat], free: Free, now: float) -> bool:
+def is_for_own(job: Job, placed: Sequence[Job], seats: Sequence[Seat], free: FreeDevices, now: float) -> bool:
     """Whether what others give back would not do, since its own owner holds the rest and nobody knows for how long: else a
     member could keep all devices from the others with one job that holds a few, and one for all."""
     return not _would_fit(job, placed, seats, free, lambda one: person(one) != person(job) or _ends_later(one, now))
@@ -113,7 +115,7 @@ def _ends_later(job: Job, now: float) -> bool:
     return now < _end(job, now) < inf
 
 
-def _would_fit(job: Job, placed: Sequence[Job], seats: Sequence[Seat], free: Free, ends: Callable[[Job], bool]) -> bool:
+def _would_fit(job: Job, placed: Sequence[Job], seats: Sequence[Seat], free: FreeDevices, ends: Callable[[Job], bool]) -> bool:
     """When all those have given back their devices."""
     holding = [(one, one.attempts[-1].devices, one.attempts[-1].cpus) for one in placed]
     holding += [(seat.job, seat.gpus, seat.cpus) for seat in seats]

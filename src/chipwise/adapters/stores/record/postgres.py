@@ -49,12 +49,12 @@ _ENDS = 3  # times that one write has sessions ended that hold it up: the next i
 _EXISTS = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'chipwise' AND tablename = 'meta')"
 
 
-class Connection(psycopg.Connection[Any]):
+class NumberedConnection(psycopg.Connection[Any]):
     number = 0  # each has a larger one than those that were opened before it
 
 
 class PostgresTransaction:
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: NumberedConnection) -> None:
         self._connection = connection
         self.session = connection.number
         self.number: str | None = None  # by which the server can tell what became of it
@@ -126,7 +126,7 @@ class PostgresDatabase:
         self._pool.close()
 
     def _committed(
-        self, connection: Connection, work: Callable[[Transaction], T], proof: Callable[[Transaction], bool] | None
+        self, connection: NumberedConnection, work: Callable[[Transaction], T], proof: Callable[[Transaction], bool] | None
     ) -> T:
         tx = PostgresTransaction(connection)
         connection.execute(_BEGIN_WRITE)
@@ -159,7 +159,7 @@ class PostgresDatabase:
             time.sleep(wait)
             wait = min(wait * 2, 2.0)
 
-    def _with_retries(self, act: Callable[[Connection], T]) -> T:
+    def _with_retries(self, act: Callable[[NumberedConnection], T]) -> T:
         until, wait = time.monotonic() + self._patience_s, 0.05
         while True:
             try:
@@ -175,9 +175,9 @@ class PostgresDatabase:
             time.sleep(wait)
             wait = min(wait * 2, 2.0)
 
-    def _opened(self) -> Connection:
+    def _opened(self) -> NumberedConnection:
         try:
-            connection = Connection.connect(
+            connection = NumberedConnection.connect(
                 self._url, autocommit=True, connect_timeout=10, client_encoding="UTF8", fallback_application_name="chipwise"
             )
         except psycopg.Error as error:
@@ -210,7 +210,7 @@ class PostgresDatabase:
             connection.execute("COMMIT")
 
 
-def _past_stalled(connection: Connection, act: Callable[[Connection], T]) -> T:
+def _past_stalled(connection: NumberedConnection, act: Callable[[NumberedConnection], T]) -> T:
     """Who waited for a lock in vain has those ended that left a transaction open with it, and is the next in the line: on the
     same connection, since those that come again would be before another."""
     fruitless = 0
