@@ -46,8 +46,8 @@ def test_a_write_by_the_old_rules_has_no_mark_of_a_later_one(older: str) -> None
         while not admin.execute(waits).fetchall() and time.monotonic() < late:
             time.sleep(0.01)
         writer.execute(
-            """INSERT INTO jobs (id, born, version, mark, place, name, phase, engine, owner, team, project, priority, gpus, cpus,
-                machines, attempts, submitted, reason, body)
+            """INSERT INTO jobs (id, born, version, mark, place, name, phase, engine, owner, team, project, priority, gpus,
+                cpus, machines, attempts, submitted, reason, body)
                 SELECT 'old-' || n, n, 1, n, 'here', 'a', 'queued', 'local', '', '', '', 0, 0, 1, 1, 0, 1, '', '{}'
                 FROM generate_series(1, 30) AS n"""
         )
