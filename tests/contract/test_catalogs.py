@@ -90,7 +90,7 @@ def test_a_member_learns_whether_an_id_is_taken_and_nothing_else_of_it(team: Tea
     from chipwise.runner.record import Stale
 
     with pytest.raises(Stale, match="already") as taken:
-        team.by("bob").submit([(f"{HIDDEN}-1", Spec(("true",), "a", place=HERS, owner="bob"))], 2.0)
+        team.by("bob").submit([(f"{HIDDEN}-1", Spec(("true",), "a", place=HERS, owner="bob", team="vision"))], 2.0)
     assert "alice" not in str(taken.value)
     assert team.by("bob").job(f"{HIDDEN}-1") is None
     assert team.sql("bob", "SELECT * FROM events") == []

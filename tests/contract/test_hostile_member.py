@@ -15,7 +15,7 @@ import pytest
 from chipwise.adapters.stores.record import connect
 from chipwise.adapters.stores.record.grants import Grant, connect_grants
 from chipwise.adapters.stores.record.members import Member, connect_members
-from chipwise.errors import TryLater
+from chipwise.errors import NotAllowed, TryLater
 from chipwise.runner.events import Wished
 from chipwise.runner.job import Spec, Wish
 from chipwise.runner.loop import Controller
@@ -59,6 +59,14 @@ def team(postgres: Server, lasting_database: str) -> Iterator[Team]:
 
 def client(team: Team, login: str) -> Any:
     return psycopg.connect(team.url(login), options="-c search_path=chipwise")
+
+
+def test_who_has_a_team_submits_for_no_other_and_for_none(team: Team) -> None:
+    """Else the limits of a team would not hold for its members."""
+    for of_team in ("", "speech"):
+        with pytest.raises(NotAllowed, match="row-level security"):
+            team.by("bob").submit([("free", Spec(("true",), "a", place=HERS, owner="bob", team=of_team))], 2.0)
+    team.by("carol").submit([("hers", Spec(("true",), "a", place=HERS, owner="carol"))], 2.0)  # who has none
 
 
 # Who holds up the others.
@@ -354,11 +362,11 @@ def test_a_job_too_large_for_a_controller_that_reads_many_is_refused(team: Team)
 
 
 def insert(team: Team, id: str, spec: dict[str, Any], time_text: str = "1.0", **columns: object) -> None:
-    whole = {"command": ["true"], "name": "odd", "place": HERS, "owner": "bob", **spec}
+    whole = {"command": ["true"], "name": "odd", "place": HERS, "owner": "bob", "team": "vision", **spec}
     body = json.dumps({"id": id, "spec": whole, "submitted": "@", "version": 1}).replace('"@"', time_text)
     with client(team, "bob") as bob:
         row = {"id": id, "born": 1, "version": 1, "mark": 1, "place": HERS, "name": "odd", "phase": "queued"}
-        row |= {"engine": "local", "owner": "bob", "team": "", "project": "", "priority": 0, "gpus": 0, "cpus": 1}
+        row |= {"engine": "local", "owner": "bob", "team": "vision", "project": "", "priority": 0, "gpus": 0, "cpus": 1}
         row |= {"machines": 1, "attempts": 0, "submitted": 1.0, "reason": "", "body": body, **columns}
         names, places = ", ".join(row), ", ".join(["%s"] * len(row))
         bob.execute(f"INSERT INTO jobs ({names}) VALUES ({places})".encode(), list(row.values()))

@@ -51,7 +51,7 @@ def team(postgres: Server, new_database: Callable[[], str]) -> Iterator[Team]:
 
 
 def spec(owner: str, **more: object) -> Spec:
-    return Spec(("true",), "a", place=HERS, owner=owner, **more)  # type: ignore[arg-type]
+    return Spec(("true",), "a", place=HERS, owner=owner, team="vision", **more)  # type: ignore[arg-type]
 
 
 def allow(team: Team, login: str, grant: Grant) -> None:

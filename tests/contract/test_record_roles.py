@@ -21,6 +21,7 @@ STOP = Wished(Wish.STOP, "me", "enough")
 TEAM = (
     Member("alice", "vision"),
     Member("bob", "vision"),
+    Member("bob", "speech"),
     Member("bob", "", "controller", "bobs"),
     Member("carol", "vision", "lead"),
     Member("dora", "", "admin"),
@@ -53,7 +54,7 @@ def _team(postgres: Server, database: str) -> Iterator[Team]:
     for grant in (Grant("shared", team="vision"), Grant("bobs", "alice")):
         grants.allow(grant)
     grants.close()
-    for login, group in (("alice", "vision"), ("bob", ""), ("carol", "")):
+    for login, group in (("alice", "vision"), ("bob", "speech"), ("carol", "vision")):
         spec = Spec(("true",), "a", place="shared", owner=login, team=group)
         made.by(login).submit([(f"{login}s", spec)], 1.0)
     yield made
@@ -133,7 +134,7 @@ def test_a_job_belongs_to_whoever_is_logged_in(team: Team) -> None:
     with pytest.raises(NotAllowed, match="eve is not a member of this record"):
         team.by("eve").submit([("new", Spec((), "a", owner="eve"))], 1.0)
     with pytest.raises(Stale, match="has a job of that id already"):
-        record.submit([("bobs", Spec((), "a", place="shared", owner="alice"))], 1.0)
+        record.submit([("bobs", Spec((), "a", place="shared", owner="alice", team="vision"))], 1.0)
 
 
 def test_a_member_says_what_is_wanted_and_not_what_happens(team: Team) -> None:
@@ -147,7 +148,7 @@ def test_a_member_says_what_is_wanted_and_not_what_happens(team: Team) -> None:
 
 
 def test_whoever_controls_a_place_writes_its_jobs_and_sees_no_others(team: Team) -> None:
-    team.by("alice").submit([("there", Spec((), "a", place="bobs", owner="alice"))], 1.0)
+    team.by("alice").submit([("there", Spec((), "a", place="bobs", owner="alice", team="vision"))], 1.0)
     bob = team.by("bob")
     assert {row.id for row in bob.rows(Wanted())} == {"bobs", "there"}
     lease = bob.lead("bobs", "bob-1", 1.0, 10.0)

@@ -20,7 +20,7 @@ def members(ctx: click.Context, as_json: bool) -> None:
 
     CHIPWISE_RECORD names the PostgreSQL database; people are its logins. A member sees and stops their own jobs, a lead those
     of the team. A controller runs the jobs of a place, and an admin assigns roles. The list also shows privileges that the
-    server needs so that no member can block the others.
+    server needs so that nobody can block the jobs of a team with an open transaction.
 
     \b
     Examples:

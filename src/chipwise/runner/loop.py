@@ -24,7 +24,7 @@ from chipwise.runner.left_running import LeftRunning, unacted, without
 from chipwise.runner.permits import refusals
 from chipwise.runner.policy import NeverLate, Policy
 from chipwise.runner.queue import Rules, why_each_waits
-from chipwise.runner.record import Change, Damaged, Deposed, Held, Lease, Mark, Record, Stale, Unread
+from chipwise.runner.record import Change, Damaged, Deposed, Held, Lease, Mark, MarkLost, Record, Stale, Unread
 from chipwise.runner.recovery import salvage
 from chipwise.runner.step import NO_PLACE, Act, step
 
@@ -88,8 +88,7 @@ class Controller:
             self._lease = None
             return Turn(False)
         if self._lease is None or lease.epoch != self._lease.epoch:
-            self._jobs, self._awaited, self._damaged, self._mark = {}, {}, {}, 0  # somebody else may have written
-            self._is_new = True
+            self._begin_anew()  # somebody else may have written
         self._lease, self._renewed = lease, renewed
         if self._read():  # deciding on half of the jobs would give out devices that the other half holds
             return Turn(True, live=len(self._jobs), behind=True)
@@ -196,9 +195,17 @@ class Controller:
             self.record.resign(self._lease)
             self._lease = None
 
+    def _begin_anew(self) -> None:
+        self._jobs, self._awaited, self._damaged, self._mark = {}, {}, {}, 0
+        self._is_new = True
+
     def _read(self) -> bool:
         """Takes over what others wrote; whether there is more."""
-        changed, self._mark = self.record.changed(self._mark, self.engine.place, AT_ONCE)
+        try:
+            changed, self._mark = self.record.changed(self._mark, self.engine.place, AT_ONCE)
+        except MarkLost:
+            self._begin_anew()
+            return True
         for job in changed:
             self._take_over(job)
         if len(changed) >= AT_ONCE:

@@ -6,7 +6,10 @@ and is tried again. Priority counts between the jobs of one owner. A job that do
 forgotten: the moment at which it will fit is reckoned from how long the running ones take (EASY backfill), and a later one
 goes ahead only if it is over by then or leaves what is needed. Where nobody knows how long the running ones take, later ones go
 ahead until the first has waited for `patience_s`; then the devices are kept for it as they become free. One that needs more
-than there is keeps nothing from others.
+than there is keeps nothing from others, nor does one that waits for a service; one that waits for other jobs of its own owner
+keeps devices from this owner alone.
+
+A job that holds no device starts in its turn, too, as one of a bounded number: each has processes.
 
 A job that can do with fewer GPUs than it wants starts, in its turn, with as many as it may have then; later it may grow, but
 only by what nobody waits for.
@@ -22,9 +25,11 @@ from math import inf
 
 from chipwise.runner.engine import Room
 from chipwise.runner.job import Job, Move, Phase, Wish
+from chipwise.runner.reservation import DeviceReservation, FreeDevices, Seat, is_for_own, keep, least_gpus, person
 from chipwise.text import plural
 
 NEXT = "next in the queue"
+MOST_WITHOUT_DEVICES = 64  # jobs at a time that hold neither a GPU nor a CPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +54,6 @@ class Rules:
         return self.teams.get(team, self.default_share)
 
 
-@dataclass(frozen=True, slots=True)
-class Seat:
-    job: Job
-    gpus: tuple[int, ...]
-    cpus: tuple[int, ...]
-    short: str = ""  # why it gets fewer GPUs than it wants
-
-
-@dataclass(slots=True)
-class _Free:
-    gpus: list[int]
-    cpus: list[int]
-
-    def fits(self, gpus: int, cpus: int) -> bool:
-        return gpus <= len(self.gpus) and cpus <= len(self.cpus)
-
-    def take(self, gpus: int, cpus: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        devices = tuple(self.gpus[:gpus]), tuple(self.cpus[:cpus])
-        del self.gpus[:gpus], self.cpus[:cpus]
-        return devices
-
-
 @dataclass(slots=True)
 class _Usage:
     """GPUs and CPUs that are held, and when each owner was last given some."""
@@ -93,47 +76,6 @@ def _owner(job: Job) -> tuple[str, str]:
     return job.spec.team, job.spec.owner
 
 
-@dataclass(slots=True)
-class _Reservation:
-    """What is kept for the first job that does not fit: from when, and what is left beside it then."""
-
-    job: Job
-    start: float
-    gpus: int
-    cpus: int
-
-    def allowed(self, job: Job, gpus: int, now: float) -> int | None:
-        """With how many GPUs of those the job does not stand in the way, None: with none that it can do with. If it stays
-        beyond the moment, what it takes is gone."""
-        lasts = limit_s(job, gpus)
-        if lasts is not None and now + lasts <= self.start:
-            return gpus
-        granted, cpus = min(gpus, self.gpus), job.spec.needs.cpus
-        if granted < least_gpus(job) or cpus > self.cpus:
-            return None
-        self.gpus -= granted
-        self.cpus -= cpus
-        return granted
-
-
-def limit_s(job: Job, gpus: int | None = None) -> float | None:
-    """How long it takes at most, or is thought to take: on fewer GPUs longer, in proportion at most."""
-    if job.spec.longest_s is not None or job.spec.expected_s is None:
-        return job.spec.longest_s
-    needs = job.spec.needs
-    if gpus is None or gpus >= needs.gpus or needs.fewest_gpus >= needs.gpus:
-        return job.spec.expected_s
-    return job.spec.expected_s * needs.gpus / gpus if gpus else None
-
-
-def least_gpus(job: Job) -> int:
-    """Without which it does not start: after a loss what it had before, where fewer may not be tried."""
-    needs, last = job.spec.needs, job.attempt
-    if last is None or Move.FEWER in job.spec.recover:
-        return needs.fewest_gpus
-    return max(needs.fewest_gpus, min(len(last.devices), needs.gpus))
-
-
 def admit(jobs: Iterable[Job], room: Room, rules: Rules, now: float) -> list[Seat]:
     """Seats for those that start now. `jobs` are all that are not over: the placed ones hold devices."""
     placed: list[Job] = []
@@ -145,7 +87,8 @@ def admit(jobs: Iterable[Job], room: Room, rules: Rules, now: float) -> list[Sea
         return []
     usage = _usage(placed, rules)
     seats: list[Seat] = []
-    reservation: _Reservation | None = None
+    reservation: DeviceReservation | None = None
+    own_reservations: dict[tuple[str, str], DeviceReservation] = {}  # which hold for the jobs of their owner alone
     too_large: set[tuple[int, int]] = set()
     for job in _in_turn(waiting, usage, rules, now):
         needs = job.spec.needs
@@ -154,12 +97,18 @@ def admit(jobs: Iterable[Job], room: Room, rules: Rules, now: float) -> list[Sea
             continue
         if not free.fits(*wanted):
             too_large.add(wanted)
-            if reservation is None and ever_fits(job, room):
-                reservation = _keep(job, placed, seats, free, now, rules)
+            if reservation is None and any(wanted) and ever_fits(job, room):
+                kept = keep(job, placed, seats, free, now, rules.patience_s)
+                if kept.start < inf and is_for_own(job, placed, seats, free, now):
+                    own_reservations.setdefault(person(job), kept)
+                else:
+                    reservation = kept
             continue
         quota = _quota_left(job, usage.teams, rules)
         limit = min(needs.gpus, len(free.gpus), quota)
-        granted = limit if reservation is None else reservation.allowed(job, limit, now)
+        granted: int | None = limit
+        for one in (own_reservations.get(person(job)), reservation):
+            granted = granted if one is None or granted is None else one.allowed(job, granted, now)
         if granted is None:
             continue
         short = ""
@@ -230,7 +179,7 @@ def _holders(placed: Sequence[Job], seats: Sequence[Seat]) -> str:
     return f"in use by {', '.join(names[:3])}{suffix}" if names else "not there"
 
 
-def _reserved_for(reservation: _Reservation | None) -> str:
+def _reserved_for(reservation: DeviceReservation | None) -> str:
     return f"reserved for {reservation.job.spec.name}" if reservation is not None else ""
 
 
@@ -312,7 +261,9 @@ def _over_quota(job: Job, usage: Mapping[str, tuple[int, int]], rules: Rules) ->
     return ""
 
 
-def _short(job: Job, free: _Free, room: Room) -> str:
+def _short(job: Job, free: FreeDevices, room: Room) -> str:
+    if not least_gpus(job) and not job.spec.needs.cpus and free.without < 1:
+        return f"{MOST_WITHOUT_DEVICES} jobs without devices run here at once, and no more"
     for resource, wanted, available, all_of in (
         ("GPU", least_gpus(job), len(free.gpus), len(room.gpus or ())),
         ("CPU", job.spec.needs.cpus, len(free.cpus), len(room.cpus or ())),
@@ -334,14 +285,18 @@ def _ahead(job: Job, jobs: Sequence[Job], usage: _Usage, rules: Rules, now: floa
     return 0
 
 
-def _free(placed: Sequence[Job], room: Room) -> _Free:
+def _free(placed: Sequence[Job], room: Room) -> FreeDevices:
     gpus: set[int] = set()
     cpus: set[int] = set()
+    without = MOST_WITHOUT_DEVICES
     for job in placed:
         attempt = job.attempts[-1]
         gpus.update(attempt.devices)
         cpus.update(attempt.cpus)
-    return _Free([one for one in room.gpus or () if one not in gpus], [one for one in room.cpus or () if one not in cpus])
+        without -= not attempt.devices and not attempt.cpus
+    return FreeDevices(
+        [one for one in room.gpus or () if one not in gpus], [one for one in room.cpus or () if one not in cpus], without
+    )
 
 
 def _usage(placed: Sequence[Job], rules: Rules) -> _Usage:
@@ -393,29 +348,3 @@ def _rank(owner: tuple[str, str], line: Sequence[Job], usage: _Usage) -> tuple[f
 def _weighed(held: tuple[int, int], share: Share) -> float:
     """A GPU counts as much as the CPUs that usually come with one."""
     return (held[0] + held[1] / 16.0) / max(share.weight, 1e-9)
-
-
-def _keep(job: Job, placed: Sequence[Job], seats: Sequence[Seat], free: _Free, now: float, rules: Rules) -> _Reservation:
-    """The moment at which the job will fit, and what is left beside it then."""
-    fewest, needed = least_gpus(job), job.spec.needs.cpus
-    gpus, cpus = len(free.gpus), len(free.cpus)
-    for end, (more_gpus, more_cpus) in sorted(_ends(placed, seats, now)):
-        if end == inf:
-            break
-        gpus, cpus = gpus + more_gpus, cpus + more_cpus
-        if fewest <= gpus and needed <= cpus:
-            return _Reservation(job, end, gpus - fewest, cpus - needed)
-    if now - max(job.submitted, job.not_before) < rules.patience_s:
-        return _Reservation(job, inf, len(free.gpus), len(free.cpus))
-    return _Reservation(job, now, max(len(free.gpus) - fewest, 0), max(len(free.cpus) - needed, 0))
-
-
-def _ends(placed: Sequence[Job], seats: Sequence[Seat], now: float) -> Iterable[tuple[float, tuple[int, int]]]:
-    for job in placed:
-        attempt = job.attempts[-1]
-        lasts = limit_s(job, len(attempt.devices))
-        begun = attempt.begun if attempt.begun is not None else attempt.placed
-        yield (inf if lasts is None else max(begun + lasts, now)), (len(attempt.devices), len(attempt.cpus))
-    for seat in seats:
-        lasts = limit_s(seat.job, len(seat.gpus))
-        yield (inf if lasts is None else now + lasts), (len(seat.gpus), len(seat.cpus))

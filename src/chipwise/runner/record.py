@@ -32,6 +32,12 @@ class Held(Stale):
     """Another session of the database holds the job, and may change it."""
 
 
+class MarkLost(ChipwiseError):
+    """Nobody knows any more what changed since a mark: whoever reads changes begins anew, from 0."""
+
+    exit_code = 3
+
+
 class Deposed(ChipwiseError):
     """Another controller leads this place now."""
 
@@ -204,7 +210,8 @@ class Record(Protocol):
 
     def changed(self, after: Mark, place: str, limit: int) -> tuple[list[Job | Damaged], Mark]:
         """Jobs of a place that changed after a mark, in order, and the mark to go on from. Jobs that were over
-        when a reading from 0 began are not among them. A mark is handed back as it is; it says nothing by itself."""
+        when a reading from 0 began are not among them. A mark is handed back as it is; it says nothing by itself.
+        Raises `MarkLost` where the server of the record may have lost what it did last, or another took over."""
         ...
 
     def events(self, id: str, after: int = 0) -> list[Happened]:

@@ -16,7 +16,8 @@ from chipwise.runner.engine import Clear, End, Leave, Order, Seen, Sight, Start,
 from chipwise.runner.events import Again, Begun, Event, Leaving, Over, Placed, Told, Waiting, after
 from chipwise.runner.job import Job, Lack, LeaveReason, MachinePlace, Move, Phase, Wish
 from chipwise.runner.policy import Decision, NeverLate, Policy
-from chipwise.runner.queue import Rules, Seat, admit, grown
+from chipwise.runner.queue import Rules, admit, grown
+from chipwise.runner.reservation import Seat
 
 ABSENT = Sight(State.ABSENT)
 UNREAD = "which comes before, cannot be read in the database"

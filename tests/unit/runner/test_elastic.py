@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from chipwise.runner.engine import End, Leave, Room, Seen, Sight, Start, State
 from chipwise.runner.events import Ended, Leaving, Measured, Placed, Waiting, after
 from chipwise.runner.job import RECOVER, Job, LeaveReason, MachinePlace, Move, Needs, Outcome, Retry, Spec
-from chipwise.runner.queue import Rules, Seat, Share, admit, least_gpus, limit_s, why_waiting
+from chipwise.runner.queue import Rules, Share, admit, why_waiting
 from chipwise.runner.recovery import after_end
+from chipwise.runner.reservation import Seat, least_gpus, limit_s
 from chipwise.runner.step import Act, step
 from chipwise.runner.story import event_sentence
 from effort import cases

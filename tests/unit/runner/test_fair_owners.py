@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from chipwise.adapters.engines.simulated.engine import Simulated
@@ -11,7 +13,7 @@ from chipwise.runner.engine import Room
 from chipwise.runner.events import Again, Ended
 from chipwise.runner.job import Job, MachinePlace, Needs, Outcome, Phase, Retry, Spec
 from chipwise.runner.loop import Controller
-from chipwise.runner.queue import Rules, Share, admit
+from chipwise.runner.queue import MOST_WITHOUT_DEVICES, Rules, Share, admit, why_waiting
 from chipwise.runner.record import Wanted
 from run_jobs import added, asking, running
 
@@ -66,6 +68,54 @@ def test_owners_share_what_their_team_may_hold() -> None:
     jobs += [asking(f"vic{n}", at=9.0, owner="vic", team="b") for n in range(2)]
     seats = admit(jobs, Room((), (0, 1, 2, 3)), rules, 10.0)
     assert [seat.job.id for seat in seats] == ["bob0", "vic0", "mia0", "vic1"]
+
+
+EIGHT = Room((), tuple(range(8)))
+
+
+def held_back(*holders: Job) -> int:
+    """How many of seven CPUs another owner gets, where a job for all eight has waited for longer than the patience."""
+    jobs = [*holders, asking("big", at=0.0, owner="bob", cpus=8)]
+    jobs += [asking(f"vic{n}", at=5.0, owner="vic") for n in range(7)]
+    return sum(seat.job.spec.owner == "vic" for seat in admit(jobs, EIGHT, Rules(), 4000.0))
+
+
+def holder(owner: str, **asked: Any) -> Job:
+    return running(asking("holder", at=0.0, owner=owner, **asked), MachinePlace(), cpus=(0,), at=0.0)
+
+
+def test_nothing_is_kept_for_a_job_that_waits_for_another_of_its_owner() -> None:
+    assert held_back(holder("bob")) == 7
+    assert held_back(holder("bob", expected_s=1.0)) == 7  # and was over long ago, if that were so
+
+
+def test_nothing_is_kept_for_a_job_whose_owner_did_not_keep_to_what_they_said() -> None:
+    lies, known = holder("bob", expected_s=1.0), asking("known", at=0.0, owner="vic", longest_s=100.0)
+    jobs = [lies, running(known, MachinePlace(), cpus=(1,), at=3990.0), asking("big", at=10.0, owner="bob", cpus=8)]
+    jobs += [asking(f"vic{n}", at=5.0, owner="vic") for n in range(6)]
+    assert len(admit(jobs, EIGHT, Rules(), 4000.0)) == 6
+    assert len(admit([holder("bob", longest_s=4050.0), *jobs[1:]], EIGHT, Rules(), 4000.0)) < 6  # who keeps to it is served
+
+
+def test_nothing_is_kept_for_a_job_that_waits_for_a_service() -> None:
+    assert held_back(holder("ann", service=True)) == 7
+
+
+def test_devices_are_kept_for_a_job_that_waits_for_those_of_others() -> None:
+    assert held_back(holder("ann")) < 7
+
+
+def test_jobs_without_devices_start_a_bounded_number_at_a_time() -> None:
+    many = [asking(f"bob{n}", at=float(n), owner="bob", cpus=0) for n in range(5000)]
+    seats = admit([*many, asking("vic", at=6000.0, owner="vic", cpus=0)], EIGHT, Rules(), 9000.0)
+    assert len(seats) == MOST_WITHOUT_DEVICES
+    assert {seat.job.spec.owner for seat in seats} == {"bob", "vic"}
+    placed = [running(seat.job, MachinePlace(), at=9000.0) for seat in seats]
+    waits = asking("late", at=6000.0, owner="vic", cpus=0)
+    jobs = [*placed, waits, asking("with", at=6000.0, owner="vic")]
+    assert [seat.job.id for seat in admit(jobs, EIGHT, Rules(), 9001.0)] == ["with"]
+    assert why_waiting(waits, jobs, EIGHT, Rules(), 9001.0).startswith("64 jobs without devices run here at once, and no more")
+    assert [seat.job.id for seat in admit([*placed[1:], waits], EIGHT, Rules(), 9001.0)] == ["late"]
 
 
 def test_jobs_that_are_over_count_as_a_turn_of_their_owner() -> None:

@@ -14,11 +14,11 @@ from chipwise.adapters.engines.simulated.world import Exit, Fails, Loss, Outage,
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, OutsideFailed, TryLater
 from chipwise.runner import loop
-from chipwise.runner.events import Told, Wished
-from chipwise.runner.job import Job, Needs, Phase, Spec, Wish
+from chipwise.runner.events import Ended, Over, Told, Wished
+from chipwise.runner.job import Job, Needs, Outcome, Phase, Spec, Wish
 from chipwise.runner.loop import LEASE_S, Controller
 from chipwise.runner.queue import Rules
-from chipwise.runner.record import Change, Lease, Stale
+from chipwise.runner.record import Change, Lease, MarkLost, Stale
 from effort import cases
 from run_jobs import Died, Fuse, MortalEngine, MortalRecord, queued, shared_devices, spec, twice_at_once
 
@@ -279,6 +279,35 @@ def test_a_job_that_changed_since_it_was_read_is_left_for_the_next_turn() -> Non
     assert engine.history == []
     controller.turn(1.0)
     assert job(record).phase is Phase.STOPPED
+
+
+def test_a_controller_whose_mark_is_lost_reads_all_jobs_anew() -> None:
+    """One was called over by another and a new one came, both while nobody could say what changed."""
+
+    class Restarting(MortalRecord):
+        lost = False
+
+        def changed(self, after, place, most):  # type: ignore[no-untyped-def]
+            if self.lost and after != 0:
+                raise MarkLost("x")
+            return MortalRecord.changed(self, after, place, most)
+
+    record, engine = Restarting(), MortalEngine(World(gpus=0, cpus=1, other=QUICK))
+    record.submit([("j1", here())], 0.0)
+    controller = Controller(record, engine, "a")
+    controller.turn(0.0)
+    controller.turn(1.0)
+    assert job(record).phase is Phase.RUNNING
+    ended = (Ended(1, Outcome.LOST), Over(Phase.FAILED, "given up"))
+    MemoryRecord.write(record, [Change(job(record), ended)], 2.0)
+    record.submit([("j2", here())], 2.0)
+    record.lost = True
+    assert controller.turn(3.0).behind
+    record.lost = False
+    play(controller, 200.0, since=4.0)
+    assert [stay.job for stay in engine.history] == ["j1", "j2"]
+    assert engine.look([], 300.0).strays == ()
+    assert job(record, "j2").phase is Phase.DONE
 
 
 def test_the_time_of_the_next_try_is_told() -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from chipwise.runner.engine import Room
 from chipwise.runner.events import Ended, Placed
 from chipwise.runner.job import Job, MachinePlace, Outcome, Phase
-from chipwise.runner.queue import Rules, Seat, Share, admit, why_waiting
+from chipwise.runner.queue import Rules, Share, admit, why_waiting
+from chipwise.runner.reservation import Seat
 from effort import cases
 from run_jobs import added, asking, queued, running, spec
 

@@ -36,9 +36,12 @@ class Database(Protocol):
         """Each statement sees what was committed before it."""
         ...
 
-    def write(self, work: Callable[[Transaction], T], *, flushed: bool = True) -> T:
+    def write(
+        self, work: Callable[[Transaction], T], *, flushed: bool = True, proof: Callable[[Transaction], bool] | None = None
+    ) -> T:
         """All of it or nothing. It may be run more than once, if what it did before is surely undone. What need not be flushed
-        outlives any process at once, and a power cut a little later."""
+        outlives any process at once, and a power cut a little later. `proof`: whether what it wrote is there, which is asked
+        where the answer to a commit was lost; without one it is done again."""
         ...
 
     def changes(self, tx: Transaction, after: Mark, place: str, limit: int) -> tuple[list[tuple[Any, ...]], Mark]:

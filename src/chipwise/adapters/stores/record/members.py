@@ -58,19 +58,20 @@ class Members:
         return self._database.write(lambda tx: tx.execute_many(sql, [astuple(member)])) > 0
 
     def unprotected(self) -> list[str]:
-        """What a member could do to the others as this server is set up, each with what ends it."""
+        """What a member could do as this server is set up, each with what ends it."""
         [[owner, *has, prepared]] = self._database.read(lambda tx: tx.rows(_PROTECTION))
         missing = [right for right, granted in zip(_RIGHTS, has, strict=True) if not granted]
         warnings = []
         if missing:
             warnings.append(
-                f"A member who leaves a transaction open can hold up all others: {owner}, who owns the tables, lacks a right "
-                f"to end such sessions. An administrator of the server gives it: GRANT {', '.join(missing)} TO {quoted(owner)}"
+                f"A member who leaves a transaction open can hold up changes to their jobs by others: {owner}, who owns the "
+                "tables, lacks a right to end such sessions. An administrator of the server gives it: "
+                f"GRANT {', '.join(missing)} TO {quoted(owner)}"
             )
         if prepared:
             warnings.append(
-                "A member can hold up all others with a prepared transaction, which belongs to no session. An administrator of "
-                "the server sets max_prepared_transactions to 0, its default"
+                "A member can hold up changes to their jobs by others with a prepared transaction, which belongs to no session."
+                " An administrator of the server sets max_prepared_transactions to 0, its default"
             )
         return warnings
 

@@ -23,6 +23,8 @@ _OWN_MARK = """CREATE OR REPLACE FUNCTION own_mark() RETURNS trigger LANGUAGE pl
     END $$"""
 
 NO_LINE = (
+    # Whoever writes by the old rules holds the counter, which may not grow any more once it was read.
+    "LOCK TABLE meta IN ACCESS EXCLUSIVE MODE",
     "CREATE SEQUENCE marks",
     "SELECT setval('marks', value + 1) FROM meta WHERE name = 'mark'",
     "DROP TRIGGER guarded ON meta",

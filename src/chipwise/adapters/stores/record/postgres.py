@@ -2,7 +2,8 @@
 
 A connection may be cut at any moment. What was not committed is undone by the server, so it is simply done again on another
 connection, for a bounded time. Only when the cut comes while a commit is under way does nobody here know: then the server is
-asked what became of the transaction by its number, and nothing is done twice. Logins, passwords and services are libpq's
+asked whether the transaction is still under way, and whether what it wrote is there, so that nothing is done twice or lost. Its
+number alone does not say: a server that crashed gives it out again. Logins, passwords and services are libpq's
 own matter: PGPASSWORD, ~/.pgpass and service files work, and no password is ever shown.
 """
 
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import count
 from typing import Any, TypeVar, cast
 
 from chipwise.adapters.stores.record import schema
@@ -20,6 +22,7 @@ from chipwise.adapters.stores.record.database import Transaction, Values
 from chipwise.adapters.stores.record.pool import Pool
 from chipwise.adapters.stores.record.snapshot_changes import read_changes
 from chipwise.errors import BadInput, MissingExtra, NotAllowed, NotFound, OutsideFailed, TryLater
+from chipwise.runner.record import Mark, MarkLost
 
 try:
     import psycopg
@@ -30,6 +33,7 @@ except ImportError as error:
     raise MissingExtra("A PostgreSQL record", "postgres") from error
 
 T = TypeVar("T")
+_numbers = count(1)
 OLDEST = 130000  # pg_xact_status with 64-bit numbers
 PATIENCE_S = 30.0  # for a server that restarts or fails over
 _SESSION = """SET search_path = chipwise, pg_catalog; SET statement_timeout = '60s'; SET lock_timeout = '20s';
@@ -45,9 +49,14 @@ _ENDS = 3  # times that one write has sessions ended that hold it up: the next i
 _EXISTS = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'chipwise' AND tablename = 'meta')"
 
 
+class NumberedConnection(psycopg.Connection[Any]):
+    number = 0  # each has a larger one than those that were opened before it
+
+
 class PostgresTransaction:
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, connection: NumberedConnection) -> None:
         self._connection = connection
+        self.session = connection.number
         self.number: str | None = None  # by which the server can tell what became of it
 
     def rows(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
@@ -69,13 +78,13 @@ class PostgresDatabase:
     FOR_UPDATE_NOW = " FOR UPDATE SKIP LOCKED"
     FOR_SHARE = " FOR SHARE"
     IS_SHARED = True
-    changes = staticmethod(read_changes)
 
     def __init__(
         self, address: Server, *, patience_s: float = PATIENCE_S, migrations: Sequence[schema.Migration] | None = None
     ) -> None:
         self.shown, self._url, self._patience_s = str(address), address.url, patience_s
         self.login = "this login"
+        self._newest = 0  # number of a connection
         try:
             conninfo_to_dict(self._url)
         except psycopg.ProgrammingError:
@@ -97,24 +106,39 @@ class PostgresDatabase:
     def read(self, work: Callable[[Transaction], T]) -> T:
         return self._with_retries(lambda connection: work(PostgresTransaction(connection)))
 
-    def write(self, work: Callable[[Transaction], T], *, flushed: bool = True) -> T:
-        return self._with_retries(lambda connection: _past_stalled(connection, lambda same: self._committed(same, work)))
+    def write(
+        self, work: Callable[[Transaction], T], *, flushed: bool = True, proof: Callable[[Transaction], bool] | None = None
+    ) -> T:
+        return self._with_retries(lambda connection: _past_stalled(connection, lambda same: self._committed(same, work, proof)))
+
+    def changes(self, tx: Transaction, after: Mark, place: str, limit: int) -> tuple[list[tuple[Any, ...]], Mark]:
+        """A mark holds as long as one connection does. A server that crashed gives out numbers of transactions again, and one
+        that took over from another has its own: both cut all connections that there were when the mark was made."""
+        assert isinstance(tx, PostgresTransaction)
+        newest = self._newest  # before the reading
+        known, _, mark = str(after).partition(" ")
+        if mark and tx.session > int(known):
+            raise MarkLost(f"The connection to the database {self.shown} was lost since changes were read last.")
+        rows, following = read_changes(tx, mark or 0, place, limit)
+        return rows, f"{newest} {following}"
 
     def close(self) -> None:
         self._pool.close()
 
-    def _committed(self, connection: psycopg.Connection[Any], work: Callable[[Transaction], T]) -> T:
+    def _committed(
+        self, connection: NumberedConnection, work: Callable[[Transaction], T], proof: Callable[[Transaction], bool] | None
+    ) -> T:
         tx = PostgresTransaction(connection)
         connection.execute(_BEGIN_WRITE)
         result = work(tx)
         try:
             connection.execute("COMMIT")
         except psycopg.OperationalError:
-            if tx.number is None or not self._was_committed(tx.number):
+            if proof is None or tx.number is None or not self._was_committed(tx.number, proof):
                 raise
         return result
 
-    def _was_committed(self, number: str) -> bool:
+    def _was_committed(self, number: str, proof: Callable[[Transaction], bool]) -> bool:
         """After the answer to a commit was lost. While the server is still at it, it is asked again."""
         until, wait = time.monotonic() + self._patience_s, 0.05
         while True:
@@ -122,7 +146,7 @@ class PostgresDatabase:
                 with self._pool.connection() as connection:
                     row = connection.execute("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()
                     if row is not None and row[0] != "in progress":
-                        return bool(row[0] == "committed")
+                        return row[0] != "aborted" and proof(PostgresTransaction(connection))
             except (psycopg.OperationalError, TryLater, NotFound):
                 self._pool.forget()
             except psycopg.DataError:  # it never heard of that number: it crashed before
@@ -135,7 +159,7 @@ class PostgresDatabase:
             time.sleep(wait)
             wait = min(wait * 2, 2.0)
 
-    def _with_retries(self, act: Callable[[psycopg.Connection[Any]], T]) -> T:
+    def _with_retries(self, act: Callable[[NumberedConnection], T]) -> T:
         until, wait = time.monotonic() + self._patience_s, 0.05
         while True:
             try:
@@ -151,9 +175,9 @@ class PostgresDatabase:
             time.sleep(wait)
             wait = min(wait * 2, 2.0)
 
-    def _opened(self) -> psycopg.Connection[Any]:
+    def _opened(self) -> NumberedConnection:
         try:
-            connection = psycopg.connect(
+            connection = NumberedConnection.connect(
                 self._url, autocommit=True, connect_timeout=10, client_encoding="UTF8", fallback_application_name="chipwise"
             )
         except psycopg.Error as error:
@@ -164,6 +188,7 @@ class PostgresDatabase:
             connection.close()
             raise
         self.login = connection.info.user
+        connection.number = self._newest = next(_numbers)
         return connection
 
     def _prepare(self, migrations: Sequence[schema.Migration]) -> None:
@@ -185,7 +210,7 @@ class PostgresDatabase:
             connection.execute("COMMIT")
 
 
-def _past_stalled(connection: psycopg.Connection[Any], act: Callable[[psycopg.Connection[Any]], T]) -> T:
+def _past_stalled(connection: NumberedConnection, act: Callable[[NumberedConnection], T]) -> T:
     """Who waited for a lock in vain has those ended that left a transaction open with it, and is the next in the line: on the
     same connection, since those that come again would be before another."""
     fruitless = 0

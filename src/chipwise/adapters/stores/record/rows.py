@@ -37,6 +37,7 @@ UPSERT_ATTEMPT = """INSERT INTO attempts
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, number) DO UPDATE SET ended = excluded.ended,
     purchase = excluded.purchase, provider = excluded.provider, region = excluded.region, machine = excluded.machine,
     machines = excluded.machines, since = excluded.since, usd_per_hour = excluded.usd_per_hour, gpus = excluded.gpus"""
+HAPPENED = "SELECT 1 FROM events WHERE job = ? AND version = ? AND kind = ? AND body::jsonb = ?::jsonb"  # in PostgreSQL alone
 STORY = "SELECT version, at, kind, body FROM events WHERE job = ? AND version <= ? ORDER BY version"
 LATER = "SELECT 1 FROM jobs j JOIN events e ON e.job = j.id AND e.version > j.version WHERE j.id = ? LIMIT 1"  # at one moment
 LAST_EVENT = f"SELECT MAX(version) FROM events WHERE job = ? AND version < {LARGEST_COUNT}"

@@ -5,7 +5,8 @@ does: it names the transactions that were committed when it was taken. Each row 
 what changed is what is committed now and was not in the snapshot of the reading before, however long its transaction took. A
 transaction that stays open makes readers look again at what changed since it began, and keeps nothing from them.
 
-A mark is a snapshot, and between two pages also where the next one begins. Rows that were restored into another server may
+A mark is a snapshot, and between two pages also where the next one begins. It holds for the server that gave it, until that
+crashes (`PostgresDatabase.changes`). Rows that were restored into another server may
 hold transactions that are still to come there; a first reading finds them, and they are read once more when those come.
 """
 

@@ -93,7 +93,9 @@ class SqliteDatabase:
             self._check_place()
             return work(SqliteTransaction(connection))
 
-    def write(self, work: Callable[[Transaction], T], *, flushed: bool = True) -> T:
+    def write(
+        self, work: Callable[[Transaction], T], *, flushed: bool = True, proof: Callable[[Transaction], bool] | None = None
+    ) -> T:
         with translated(self.path, self._wait_s), self._pool.connection() as connection:
             self._check_place()
             self._flush(connection, flushed)

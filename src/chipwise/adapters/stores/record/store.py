@@ -77,7 +77,7 @@ class Store:
             times = _columns(tx, [job.id for job in jobs], "submitted")  # which the server may give
             return [replace(job, submitted=times[job.id]) for job in jobs]
 
-        return self.database.write(work, flushed=False)
+        return self.database.write(work, flushed=False, proof=lambda tx: _happened(tx, events[0]))
 
     def write(self, changes: Sequence[Change], moment: float, lease: Lease | None = None) -> list[Job | Stale]:
         moment = r.moment(moment)
@@ -87,7 +87,10 @@ class Store:
         # Who leads a place writes jobs of many people, and waits for none of them: one that another holds is left out.
         lock = self.database.FOR_UPDATE if lease is None else self.database.FOR_UPDATE_NOW
 
+        accepted: list[tuple[int, Draft]] = []
+
         def work(tx: Transaction) -> list[Job | Stale]:
+            accepted.clear()
             mark = tx.marks(len(drafts)) - len(drafts)
             if lease is not None:
                 self._check(tx, lease)
@@ -95,7 +98,6 @@ class Store:
             versions = _versions(tx, ids, lock)
             held = _versions(tx, [id for id in ids if id not in versions], "") if self.database.IS_SHARED else {}
             answers: list[Job | Stale] = []
-            accepted: list[tuple[int, Draft]] = []
             for number, draft in enumerate(drafts, 1):
                 if draft.old.id in held:
                     answers.append(Held(f"Job {draft.old.id} is held by another session of the database."))
@@ -111,7 +113,7 @@ class Store:
                 _put(tx, accepted)
             return answers
 
-        answers = self.database.write(work)
+        answers = self.database.write(work, proof=lambda tx: not accepted or _happened(tx, accepted[0][1].events[0]))
         if any(isinstance(answer, Held) for answer in answers):
             with suppress(ChipwiseError):
                 self.database.write(lambda tx: tx.rows("SELECT end_stalled()"))
@@ -161,6 +163,7 @@ class Store:
         moment, was = r.moment(moment), damaged.job
         ended = tuple(one if one.ended is not None else replace(one, ended=moment) for one in was.attempts)
         event = Over(Phase.FAILED, reason)
+        written: list[tuple[object, ...]] = []
 
         def work(tx: Transaction) -> Job:
             mark = tx.marks(1)
@@ -175,11 +178,12 @@ class Store:
             version = 1 + max(known, last if isinstance(last, int) else 0, 0)
             job = replace(was, phase=Phase.FAILED, attempts=ended, ended=moment, reason=reason, version=version)
             tx.execute_many(r.UPDATE_JOB, [r.updated(job, mark, r.body_of(job), has)])
-            tx.execute_many(r.INSERT_EVENT, [_event(job, event, moment)])
+            written[:] = [_event(job, event, moment)]
+            tx.execute_many(r.INSERT_EVENT, written)
             tx.execute_many(r.END_ATTEMPTS, [(moment, job.id)])
             return job
 
-        return self.database.write(work)
+        return self.database.write(work, proof=lambda tx: _happened(tx, written[0]))
 
     def rows(self, wanted: Wanted) -> list[Row]:
         sql, values = r.conditions(wanted)
@@ -260,6 +264,12 @@ def _draft(change: Change, moment: float) -> Draft:
 
 def _event(job: Job, event: Event, at: float) -> tuple[object, ...]:
     return (job.id, job.version, at, *r.parts_of(event, job.id))
+
+
+def _happened(tx: Transaction, event: tuple[object, ...]) -> bool:
+    """Whether it is in the record, as we wrote it: then all that was written with it is."""
+    job, version, _, kind, body = event
+    return bool(tx.rows(r.HAPPENED, (job, version, kind, body)))
 
 
 def _versions(tx: Transaction, ids: Sequence[str], lock: str) -> dict[str, int]:
