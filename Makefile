@@ -12,6 +12,8 @@ BASE := $(VENV)/.base-installed
 DEV := $(VENV)/.dev-installed
 # CI runs the few tests that failed once more, alone: PYTEST='.venv/bin/python tools/run_tests.py'.
 PYTEST ?= $(BIN)/python -m pytest
+# One process more than there are processors, since some tests wait. Forks share one collection; only Linux forks safely.
+WORKERS := $(shell [ "`uname`" = Linux ] && echo "--forks $$((`nproc` + 1))" || echo "-n auto --dist worksteal")
 # The slow proofs end with a list of those that took longest.
 LONGEST := --durations=30 --durations-min=5
 # Without bytecode every worker, and every command that a test starts, would compile all that it imports.
@@ -49,7 +51,7 @@ demo: $(BASE)
 	@$(BIN)/python examples/demo.py
 
 test: $(DEV)
-	$(PYTEST) -n auto --dist worksteal -m "not e2e and not long"
+	$(PYTEST) $(WORKERS) -m "not e2e and not long"
 
 quick: $(DEV)
 	@$(BIN)/python tools/quick.py
@@ -80,7 +82,7 @@ cluster: $(VENV)/bin/python
 
 e2e: $(DEV)
 	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m e2e --no-other-skips $(LONGEST)
-	CHIPWISE_TESTS=long $(PYTEST) -n auto --dist worksteal -m "(chance or long) and not e2e" $(LONGEST)
+	CHIPWISE_TESTS=long $(PYTEST) $(WORKERS) -m "(chance or long) and not e2e" $(LONGEST)
 
 bench: $(DEV)
 	@$(BIN)/python benchmarks/run.py

@@ -14,6 +14,7 @@ import sys
 
 import pytest
 
+SHARING = ("-n", "--dist", "--forks")
 MOST = 12  # more than this is no bad luck
 
 
@@ -30,9 +31,9 @@ def alone(options: list[str]) -> list[str]:
     """The same options without those that share tests among processes."""
     kept, skip = [], False
     for option in options:
-        if not skip and option not in ("-n", "--dist"):
+        if not skip and option not in SHARING:
             kept.append(option)
-        skip = option in ("-n", "--dist")
+        skip = option in SHARING
     return kept
 
 
