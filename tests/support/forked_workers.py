@@ -15,7 +15,6 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import groupby
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -62,12 +61,21 @@ class Worker:
         self.given: deque[int] = deque()  # numbers of tests; the first may have begun
         self.begun = False
 
+    def message(self) -> tuple[Any, ...]:
+        try:
+            message: tuple[Any, ...] = self.pipe.recv()
+        except (EOFError, ConnectionError):
+            return ("gone",)
+        return message
+
 
 class Run:
     def __init__(self, session: pytest.Session) -> None:
         self.session, self.hook = session, session.config.hook
-        files = groupby(range(len(session.items)), key=lambda index: session.items[index].path)
-        self.waiting = deque(deque(indexes) for _, indexes in files)
+        files: dict[Path, deque[int]] = {}
+        for index, item in enumerate(session.items):
+            files.setdefault(item.path, deque()).append(index)
+        self.waiting = deque(files.values())  # in the order of collection
         self.workers: list[Worker] = []
         self.folder: Path = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
         self.started = 0
@@ -98,12 +106,10 @@ class Run:
         self.workers.append(Worker(pid, ours))
 
     def listen(self, worker: Worker) -> None:
-        try:
-            kind, *content = worker.pipe.recv()
-        except (EOFError, ConnectionError):
-            self.bury(worker)
-            return
+        kind, *content = worker.message()
         match kind:
+            case "gone":
+                self.bury(worker)
             case "more":
                 worker.given = self.waiting.popleft() if self.waiting else deque()
                 worker.pipe.send(list(worker.given))
