@@ -202,10 +202,11 @@ def _work(session: pytest.Session, pipe: Connection[Any, Any], folder: Path) -> 
     except (KeyboardInterrupt, pytest.exit.Exception) as why:
         with suppress(OSError):  # nobody may listen any more
             pipe.send(("stop", str(why) or type(why).__name__))
-        session._setupstate.teardown_exact(None)
-    except BaseException:
+    except BaseException:  # also where the first process is gone
         traceback.print_exc()
     finally:
+        with suppress(Exception):
+            session._setupstate.teardown_exact(None)
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
