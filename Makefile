@@ -12,6 +12,10 @@ BASE := $(VENV)/.base-installed
 DEV := $(VENV)/.dev-installed
 # CI runs the few tests that failed once more, alone: PYTEST='.venv/bin/python tools/run_tests.py'.
 PYTEST ?= $(BIN)/python -m pytest
+# One process more than there are processors, since some tests wait. Forks share one collection; only Linux forks safely.
+WORKERS := $(shell [ "`uname`" = Linux ] && echo "--forks $$((`nproc` + 1))" || echo "-n auto --dist worksteal")
+# Slow proofs wait more, and need room: three at a time, files that take longest first (tests/e2e/conftest.py).
+SLOW_WORKERS := $(shell [ "`uname`" = Linux ] && echo "--forks 3" || echo "-n 3 --dist loadfile --no-loadscope-reorder")
 # The slow proofs end with a list of those that took longest.
 LONGEST := --durations=30 --durations-min=5
 # Without bytecode every worker, and every command that a test starts, would compile all that it imports.
@@ -49,7 +53,7 @@ demo: $(BASE)
 	@$(BIN)/python examples/demo.py
 
 test: $(DEV)
-	$(PYTEST) -n auto --dist worksteal -m "not e2e and not long"
+	$(PYTEST) $(WORKERS) -m "not e2e and not long"
 
 quick: $(DEV)
 	@$(BIN)/python tools/quick.py
@@ -79,8 +83,8 @@ cluster: $(VENV)/bin/python
 	@$(BIN)/python tools/cluster/build.py
 
 e2e: $(DEV)
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m e2e --no-other-skips $(LONGEST)
-	CHIPWISE_TESTS=long $(PYTEST) -n auto --dist worksteal -m "(chance or long) and not e2e" $(LONGEST)
+	$(PYTEST) $(SLOW_WORKERS) -m e2e --no-other-skips $(LONGEST)
+	CHIPWISE_TESTS=long $(PYTEST) $(WORKERS) -m "(chance or long) and not e2e" $(LONGEST)
 
 bench: $(DEV)
 	@$(BIN)/python benchmarks/run.py

@@ -1,4 +1,4 @@
-"""Time of `make test` with two workers: what a person waits for, and what it costs the machine.
+"""Time of `make test` with three workers, as on two cores: what a person waits for, and what it costs the machine.
 
 The goals are for two idle cores of an ordinary machine. Machines differ and are shared, so a loop of plain Python is timed
 before and after: `REFERENCE_S` of CPU is what an ordinary core of a server takes for it, and the scaled figures say what the
@@ -16,7 +16,7 @@ from time import perf_counter, process_time
 
 from figure import ROOT, Figure
 
-SUITE = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not e2e and not long"]
+SUITE = [sys.executable, "-m", "pytest", "-q", "--forks", "3", "-m", "not e2e and not long"]
 REFERENCE_S = 0.45
 
 

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from hypothesis import settings
 
+import forked_workers
 from effort import cases
 from tables import as_one_test
 
@@ -31,6 +32,7 @@ settings.load_profile("chipwise")
 ALLOWED = Path(__file__).parent / "allowed_skips.txt"
 SLOW = Path(__file__).parent / "e2e"
 LONG = Path(__file__).parent / "long_tests.txt"
+MANY = 100  # tests
 OFTEN_ENOUGH = (200_000, 20, 20)  # objects until garbage is looked for: as the command sets it for itself
 
 
@@ -39,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--no-other-skips", action="store_true", help="fail when a test is skipped for a reason that is not allowed"
     )
+    parser.addoption("--forks", type=int, default=0, help="run tests in so many processes, forked after one collection")
 
 
 def allowed_skips() -> list[str]:
@@ -84,6 +87,21 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(*OFTEN_ENOUGH)
     if hasattr(config, "workeroutput"):
         config.pluginmanager.register(SkippedFiles(config.workeroutput))
+    if config.option.forks:
+        config.pluginmanager.register(forked_workers.Parent(config.option.forks, _read_before))
+
+
+def _read_before(tests: int) -> None:
+    """What nearly every worker would read, where there are many tests."""
+    if tests < MANY:
+        return
+    from chipwise.perf import model as speed
+    from chipwise.workload.model import registry
+    from small_catalog import small_catalog
+
+    small_catalog()
+    registry.load()
+    speed.packaged()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -120,6 +138,11 @@ def _worker(config: pytest.Config) -> int | None:
     return int(found["workerid"].removeprefix("gw")) if found else None
 
 
+def _in_workers(config: pytest.Config) -> bool:
+    """Whether tests are shared among processes, of xdist or our own."""
+    return _worker(config) is not None or bool(config.option.forks)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Every second worker collects from the end: in a fresh copy each compiles half of the files and reads the other half."""
@@ -147,7 +170,7 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
     """What pytest does around each of thousands of cases takes longer than the case: workers try those of a law in one test."""
     if not name.startswith("test_") or not isinstance(obj, FunctionType) or not isinstance(collector, pytest.Module):
         return None
-    if _worker(collector.config) is None or collector.path.is_relative_to(SLOW):
+    if not _in_workers(collector.config) or collector.path.is_relative_to(SLOW):
         return None
     return None if f"{collector.nodeid}::{name}" in long_tests() else as_one_test(collector, name, obj)
 
@@ -190,12 +213,12 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _made_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _made_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Plans by each worker, deployments by one of them; and YAML is read by libyaml, ten times as fast as by Python."""
     from once_in_run import share_in
     from plans_once import plans_made_once
 
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    if _in_workers(request.config):
         share_in(tmp_path_factory.getbasetemp().parent / "made-once")
     with plans_made_once(), patch.object(yaml, "SafeLoader", getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         yield

@@ -4,7 +4,7 @@ Hundreds of tests start real servers, clusters and browsers beside each other. O
 its processors to others one of them may wait too long. A test that fails again alone is broken; one that passes
 alone is named in the last lines, so that it gets mended and is not forgotten.
 
-    python tools/run_tests.py -n 3 --dist loadfile -m e2e     (options of pytest, no paths)
+    python tools/run_tests.py --forks 3 -m e2e     (options of pytest, no paths)
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 
 import pytest
 
+SHARING = ("-n", "--dist", "--forks")
 MOST = 12  # more than this is no bad luck
 
 
@@ -30,9 +31,9 @@ def alone(options: list[str]) -> list[str]:
     """The same options without those that share tests among processes."""
     kept, skip = [], False
     for option in options:
-        if not skip and option not in ("-n", "--dist"):
+        if not skip and option not in SHARING:
             kept.append(option)
-        skip = option in ("-n", "--dist")
+        skip = option in SHARING
     return kept
 
 

@@ -36,7 +36,7 @@ StartKarpenter = Callable[[Sequence[karpenter.MachineType]], None]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The order of `--dist loadfile --no-loadscope-reorder`."""
+    """The order of `--forks`, and of `--dist loadfile --no-loadscope-reorder`."""
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 

@@ -1,4 +1,4 @@
-"""A skip whose reason is not allowed fails the run, whoever runs the test: this process or a worker of xdist."""
+"""A skip whose reason is not allowed fails the run, whoever runs the test: this process or a worker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ODD_TEST = 'import pytest\ndef test_one(): pytest.skip("nobody knows why")\n'
 ODD_FILE = 'import pytest\npytest.importorskip("no_such_module")\ndef test_one(): pass\n'
 
 
-@pytest.mark.parametrize("how", ["-n0", "-n2"])
+@pytest.mark.parametrize("how", ["-n0", "-n2", "--forks=2"])
 @pytest.mark.parametrize(("text", "code"), [(ALLOWED, 0), (ODD_TEST, 1), (ODD_FILE, 1)], ids=["allowed", "test", "file"])
 def test_a_skip_that_is_not_allowed_fails_the_run(tmp_path: Path, how: str, text: str, code: int) -> None:
     for name in ("conftest.py", "allowed_skips.txt"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from unittest.mock import patch
 
@@ -25,6 +26,7 @@ from small_catalog import _packaged, small_catalog
 
 _Question = tuple[object, ...]
 _made: dict[_Question, list[tuple[Common, Plan]]] = {}
+_known: dict[tuple[int, date], Known] = {}
 _anew = False  # for the test that runs now
 
 
@@ -42,6 +44,7 @@ def plans_made_once() -> Iterator[None]:
 def _plan_once(known: Known, path: str, work: Common, objective: str | None, top: int, per_use: bool = True) -> Plan:
     if _anew or not _is_packaged(known) or _may_name_a_file(work.model_dump(), Path(path).parent):
         return plan_work(known, path, work, objective, top, per_use)
+    known = _known.setdefault((id(known.catalog), known.today), known)  # with what it remembers of other questions
     stated = work.model_dump_json(exclude_unset=True)
     catalog = id(known.catalog)  # which lives as long as the process
     plans = _made.setdefault((stated, objective, top, per_use, known.today, catalog), [])

@@ -139,7 +139,7 @@ class Rates:
     """The table, converted and indexed once; answers are looked up. `machines` tell which chip a type named by the
     advisor carries: without them its bands do not count as evidence on that chip."""
 
-    __slots__ = ("_answers", "_first", "_pools", "_summaries", "_waits", "independence")
+    __slots__ = ("_again", "_answers", "_first", "_first_answers", "_pools", "_summaries", "_waits", "independence")
 
     def __init__(self, rows: Iterable[Interruption], machines: Iterable[Machine] = ()) -> None:
         carries = {(machine.provider, machine.name): (machine.chip, machine.chips) for machine in machines}
@@ -148,6 +148,8 @@ class Rates:
         self._summaries: dict[tuple[tuple[str, ...], float | None], Interruptions] = {}
         self._answers: dict[tuple[str, str, str, str | None, float | None], Interruptions] = {}
         self._first: dict[tuple[str, ...], dict[float, list[FirstWait]]] = {}
+        self._first_answers: dict[tuple[str, str, str | None, float | None], FirstWait] = {}
+        self._again: dict[tuple[str, str, str | None], float | None] = {}
         rows = tuple(rows)
         self.independence = independence(rows)  # of machines that are asked for together, by their chips
         present = {_trace(row): row.value for row in rows if row.measure == "availability_share"}
@@ -200,6 +202,12 @@ class Rates:
 
         Of somebody who insists on one zone. Who takes any zone or size waits less, and most losses find another at once.
         """
+        place = (provider, region, chip)
+        if place not in self._again:
+            self._again[place] = self._wait_hours(*place)
+        return self._again[place]
+
+    def _wait_hours(self, provider: str, region: str, chip: str | None) -> float | None:
         for key in _levels(provider, region_of(region), "", chip):
             if key in self._waits:
                 return _middle(sorted(self._waits[key]))
@@ -207,6 +215,13 @@ class Rates:
 
     def first_wait(self, provider: str, region: str, chip: str | None = None, chips: float | None = None) -> FirstWait:
         """The median of the traces of the chip in the region, at the provider, or of all chips, in machines of that size."""
+        place = (provider, region, chip, chips)
+        known = self._first_answers.get(place)
+        if known is None:
+            known = self._first_answers[place] = self._first_wait(*place)
+        return known
+
+    def _first_wait(self, provider: str, region: str, chip: str | None, chips: float | None) -> FirstWait:
         size = min(max(chips or 1.0, 1.0), LARGEST_TRACED)
         names = tuple(_chip_names(chip))
         levels: list[tuple[str, ...]] = [("chip in region", provider, region_of(region), name) for name in names]

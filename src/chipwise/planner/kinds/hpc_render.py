@@ -86,7 +86,8 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, index: int, runs: S
     best, low, high = (np.maximum(one, reading) for one in (best, low, high))
     share = needed * groups / (chips * part.memory_bytes) if needed else None
     used_s = USE.compute * best * chips
-    compute_s, memory_s = (used_s, used_s) if work.is_unknown else _least_seconds(work, part)
+    spent_s = (used_s, used_s) if work.is_unknown else _least_seconds(work, part)
+    compute, memory = (spent / (best * chips) for spent in spent_s)
     return [
         Way(
             shape=index,
@@ -98,7 +99,7 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, index: int, runs: S
             split=Runs(int(groups[row]), int(chips[row] // groups[row])),
             memory_share=None if share is None else float(share[row]),
             provenance=CARRIED if runs else FORMULA,
-            use=Utilisation(*(float((spent / (best * chips))[row]) for spent in (compute_s, memory_s))),
+            use=Utilisation(float(compute[row]), float(memory[row])),
         )
         for row in worthwhile(question, best)
     ]

@@ -7,7 +7,7 @@ share of it that the vCPUs are (`perf.kernels.processor`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import floor, log2
@@ -17,7 +17,7 @@ import numpy as np
 
 from chipwise.errors import BadInput
 from chipwise.money.serverless import Service
-from chipwise.perf.arrays import column
+from chipwise.perf.arrays import Array, column
 from chipwise.perf.kernels import processor
 from chipwise.perf.kernels.chips import BYTES
 from chipwise.perf.memory_serving import kv_budget_bytes, kv_bytes, kv_bytes_per_token, weight_bytes
@@ -45,6 +45,7 @@ MOST_MEMORY_BYTES = 32 * GIB  # likewise
 UNSTATED_FUNCTION_BYTES = 1.5 * GIB  # of a function that states no limit: Azure's consumption plan
 RUNTIME_BYTES = 1 * GIB  # interpreter and libraries beside the weights
 WIDEST = 8  # tensor parallel
+KEPT = 4  # answers; each is a few thousand speeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,17 @@ Found = tuple[Speed, ...] | Reason  # a reason: why there is none
 
 
 def speeds(known: Known, model: str, shape: Shape, need: Need, services: Sequence[Service]) -> tuple[Found, ...]:
-    """By service."""
+    """By service. The last answers are kept: plans for the same requests differ in how many come, and in limits and goals."""
+    kept: dict[tuple[str, Shape, Need], tuple[Found, ...]] = known.memo.setdefault(("services", "speeds"), {})
+    key = (model, shape, need)
+    if key not in kept:
+        if len(kept) >= KEPT:
+            del kept[next(iter(kept))]
+        kept[key] = _speeds(known, model, shape, need, services)
+    return kept[key]
+
+
+def _speeds(known: Known, model: str, shape: Shape, need: Need, services: Sequence[Service]) -> tuple[Found, ...]:
     generates = isinstance(shape, DecoderShape) and need.output_tokens >= 1
     kinds = list(dict.fromkeys((one.chips, one.gpus) for one in services if one.chips))
     on_gpus = (_generation if generates else _samples)(known, model, shape, need, kinds)
@@ -139,15 +150,16 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
         np.maximum(*(kv_bytes(ask.model, one) - kv_budget_bytes(ask.model, one, capacity) for one in (ask.setup, longest))),
         count,
     )
-    weights = np.broadcast_to(weight_bytes(ask.model, ask.setup) * ask.setup.tp, count)
+    weights = np.broadcast_to(weight_bytes(ask.model, ask.setup) * ask.setup.tp, count).tolist()
     latencies = percentiles(ask, known.model, served.metrics, need.shares)
-    warm = {name: {share: np.broadcast_to(row, count).tolist() for share, row in by.items()} for name, by in latencies.items()}
-    seconds = np.broadcast_to(served.metrics["latency_ms"].value / 1e3, count)
+    warm = {name: (tuple(by), _by_row(by.values(), count)) for name, by in latencies.items()}
+    seconds = np.broadcast_to(served.metrics["latency_ms"].value / 1e3, count).tolist()
     by_way: dict[Kind, dict[tuple[str, int, int], list[int]]] = {}
     for index, (kind, _, name, ways, concurrency) in enumerate(rows):
         by_way.setdefault(kind, {}).setdefault((name, ways, concurrency), []).append(index)
+    fits = (lack <= 0).tolist()
     for kind, groups in by_way.items():
-        fitting = {key: places for key, places in groups.items() if all(lack[at] <= 0 for at in places)}
+        fitting = {key: places for key, places in groups.items() if all(map(fits.__getitem__, places))}
         if not fitting:
             index = min((at for places in groups.values() for at in places), key=lambda at: lack[at])
             _, chip, precision, ways, _ = rows[index]
@@ -157,16 +169,29 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
             Speed(
                 precision=name,
                 concurrency=concurrency * max(int(kind[1] // ways), 1),  # copies side by side
-                seconds=max(float(seconds[at]) for at in places),
+                seconds=max([seconds[at] for at in places]),
                 warm={
-                    metric: {share: max([row[at] for at in places]) for share, row in by.items()} for metric, by in warm.items()
+                    metric: dict(zip(shares, _slowest(by_row, places), strict=True))
+                    for metric, (shares, by_row) in warm.items()
                 },
-                weights_bytes=float(weights[places[0]]),
-                memory_bytes=float(weights[places[0]]),
+                weights_bytes=weights[places[0]],
+                memory_bytes=weights[places[0]],
             )
             for (name, ways, concurrency), places in fitting.items()
         )
     return by_kind
+
+
+def _by_row(columns: Iterable[Array], count: int) -> list[list[float]]:
+    rows: list[list[float]] = np.array([np.broadcast_to(one, count) for one in columns]).T.tolist()
+    return rows
+
+
+def _slowest(by_row: Sequence[Sequence[float]], places: Sequence[int]) -> Iterable[float]:
+    """Of rows that differ in the chip only; most stand alone."""
+    if len(places) == 1:
+        return by_row[places[0]]
+    return map(max, *[by_row[at] for at in places])
 
 
 def _runs(part: Part, precision: str) -> bool:
