@@ -15,7 +15,7 @@ PYTEST ?= $(BIN)/python -m pytest
 # One process more than there are processors, since some tests wait. Forks share one collection; only Linux forks safely.
 WORKERS := $(shell [ "`uname`" = Linux ] && echo "--forks $$((`nproc` + 1))" || echo "-n auto --dist worksteal")
 # Slow proofs wait more, and need room: three at a time, files that take longest first (tests/e2e/conftest.py).
-SLOW_WORKERS := $(shell [ "`uname`" = Linux ] && echo "--forks 3" || echo "-n 3 --dist loadfile --no-loadscope-reorder")
+SLOW_WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 # The slow proofs end with a list of those that took longest.
 LONGEST := --durations=30 --durations-min=5
 # Without bytecode every worker, and every command that a test starts, would compile all that it imports.
