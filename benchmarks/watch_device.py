@@ -19,7 +19,7 @@ from typing import Any
 
 from chipwise.adapters.probes import nvidia
 from chipwise.errors import ChipwiseError
-from chipwise.observe.sample import Missing, Sample
+from chipwise.observe.sample import NoReading, Sample
 from figure import Figure
 
 SAMPLES = 200  # of which the time is taken
@@ -82,7 +82,7 @@ def _while_working(torch: Any, probe: nvidia.Nvidia, work: Callable[[], object],
 def _show(name: str, sample: Sample) -> None:
     print(f"-- {name}", file=sys.stderr)
     for metric, reading in sorted(sample.readings.items()):
-        text = f"missing: {reading.reason}" if isinstance(reading, Missing) else f"{reading:.6g}"
+        text = f"missing: {reading.reason}" if isinstance(reading, NoReading) else f"{reading:.6g}"
         print(f"   {metric:22} {text}", file=sys.stderr)
 
 

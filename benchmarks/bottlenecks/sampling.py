@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from chipwise.observe.sample import HOST, PROGRAM, Device, Missing, Reading, Sample
+from chipwise.observe.sample import HOST, PROGRAM, NoReading, Reading, Sample, SampledDevice
 
 TICKS = os.sysconf("SC_CLK_TCK")
 MIB = 2.0**20
@@ -48,11 +48,11 @@ class Gpu:
                 self.samples = [pynvml.nvmlGpmSampleAlloc() for _ in range(2)]
                 pynvml.nvmlGpmSampleGet(self.handle, self.samples[0])
 
-    def device(self) -> Device:
+    def device(self) -> SampledDevice:
         name = self.nvml.nvmlDeviceGetName(self.handle)
         text = name.decode() if isinstance(name, bytes) else str(name)
         chip = next((chip for word, chip in (("H200", "H200"), ("H100", "H100-SXM")) if word in text), None)
-        return Device(source="nvidia:0", name=text, chip=chip)
+        return SampledDevice(source="nvidia:0", name=text, chip=chip)
 
     def read(self, at_s: float) -> Sample:
         nvml, handle = self.nvml, self.handle
@@ -62,7 +62,7 @@ class Gpu:
             try:
                 readings[name] = float(call())
             except nvml.NVMLError as error:
-                readings[name] = Missing(str(error))
+                readings[name] = NoReading(str(error))
 
         with suppress(nvml.NVMLError):
             rates = nvml.nvmlDeviceGetUtilizationRates(handle)
@@ -90,7 +90,7 @@ class Gpu:
 
     def _counters(self) -> dict[str, Reading]:
         if not self.samples:
-            return {name: Missing("no GPM counters") for name in GPM}
+            return {name: NoReading("no GPM counters") for name in GPM}
         nvml = self.nvml
         nvml.nvmlGpmSampleGet(self.handle, self.samples[1])
         request = nvml.c_nvmlGpmMetricsGet_t()
@@ -102,7 +102,7 @@ class Gpu:
         nvml.nvmlGpmMetricsGet(request)
         self.samples.reverse()
         return {
-            name: request.metrics[place].value * scale if request.metrics[place].nvmlReturn == 0 else Missing("not counted")
+            name: request.metrics[place].value * scale if request.metrics[place].nvmlReturn == 0 else NoReading("not counted")
             for place, (name, (_, scale)) in enumerate(GPM.items())
         }
 
@@ -117,12 +117,12 @@ def cores() -> float:
     return available
 
 
-def pressure(kind: str) -> float | Missing:
+def pressure(kind: str) -> float | NoReading:
     try:
         first = Path(f"/proc/pressure/{kind}").read_text().splitlines()[0]
         return float(first.split("avg10=")[1].split()[0]) / 100
     except (OSError, IndexError, ValueError):
-        return Missing("this kernel does not report pressure")
+        return NoReading("this kernel does not report pressure")
 
 
 @dataclass

@@ -10,9 +10,9 @@ import random
 from collections.abc import Callable, Mapping
 
 from chipwise.observe import metrics
-from chipwise.observe.metrics import Kind
+from chipwise.observe.metrics import MetricKind
 from chipwise.observe.readings import table_of
-from chipwise.observe.sample import HOST, PROGRAM, Device, Reading, Recording, Sample
+from chipwise.observe.sample import HOST, PROGRAM, Reading, Recording, Sample, SampledDevice
 
 Levels = Mapping[str, float]
 
@@ -125,7 +125,7 @@ def played(
         ]
     return Recording(
         started_at="2026-11-18T08:00:00Z",
-        devices=tuple(Device(name, "NVIDIA H200", chip) for name in devices or {}),
+        devices=tuple(SampledDevice(name, "NVIDIA H200", chip) for name in devices or {}),
         samples=samples,
         predicted=predicted or {},
         usd_per_hour=usd_per_hour,
@@ -141,7 +141,7 @@ def _readings(
     for name, level in levels.items():
         value = level if working or not is_device or name not in NO_WORK else NO_WORK[name]
         metric = table[name]
-        if metric.kind is Kind.COUNTER:
+        if metric.kind is MetricKind.COUNTER:
             totals[source, name] = totals.get((source, name), 0.0) + value * every_s
             readings[name] = totals[source, name]
         elif metric.unit == "share" and 0.0 < value < 1.0:

@@ -15,7 +15,7 @@ from importlib import import_module
 from chipwise.adapters.clock import boottime
 from chipwise.errors import BadInput, ChipwiseError
 from chipwise.observe.probe import Probe
-from chipwise.observe.sample import Device, Missing, Sample
+from chipwise.observe.sample import NoReading, Sample, SampledDevice
 
 VENDORS = ("nvidia", "amd", "neuron")
 ENDS_WITHIN_S = 2.0
@@ -42,10 +42,10 @@ class Silent:
     """Devices that nobody can read: each sample says why."""
 
     def __init__(self, numbers: Sequence[int], reason: str) -> None:
-        self._numbers, self._reason = numbers, Missing(reason)
+        self._numbers, self._reason = numbers, NoReading(reason)
 
-    def devices(self) -> Sequence[Device]:
-        return [Device(f"device:{number}", "unknown device") for number in self._numbers]
+    def devices(self) -> Sequence[SampledDevice]:
+        return [SampledDevice(f"device:{number}", "unknown device") for number in self._numbers]
 
     def read(self, at_s: float) -> Sequence[Sample]:
         return [Sample(at_s, f"device:{number}", {"busy": self._reason}) for number in self._numbers]
@@ -60,7 +60,7 @@ class ProbeGroup:
         self.probes = probes
         self._begun = boottime()
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> list[SampledDevice]:
         return [device for probe in self.probes for device in probe.devices()]
 
     def read(self) -> list[Sample]:

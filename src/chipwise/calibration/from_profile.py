@@ -26,7 +26,7 @@ from chipwise.perf.model import Estimate
 from chipwise.perf.operators import COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import Factors
-from chipwise.perf.profile import Profile, Sample
+from chipwise.perf.profile import Profile, ProfileSample
 
 WEIGHT = 0.5
 FARTHEST = 0.4
@@ -108,9 +108,9 @@ def shares_of(profile: Profile, part: Part) -> Shares:
     return Shares(compute, None if streamed is None else _clipped(streamed / part.bandwidth))
 
 
-def large_rates(samples: Iterable[Sample]) -> dict[str, float]:
+def large_rates(samples: Iterable[ProfileSample]) -> dict[str, float]:
     """FLOP/s of large products, the median over shapes, by precision."""
-    by_precision: dict[str, list[Sample]] = {}
+    by_precision: dict[str, list[ProfileSample]] = {}
     for sample in samples:
         if sample.kind == "gemm":
             by_precision.setdefault(sample.precision, []).append(sample)
@@ -121,7 +121,7 @@ def large_rates(samples: Iterable[Sample]) -> dict[str, float]:
     return rates
 
 
-def streaming_rate(samples: Iterable[Sample]) -> float | None:
+def streaming_rate(samples: Iterable[ProfileSample]) -> float | None:
     """Bytes/s at which products of few rows read their weights; of large copies where there are none such."""
     streamed = [sample for sample in samples if sample.bytes >= _STREAMED]
     skinny = [

@@ -48,7 +48,7 @@ class CompatibilityRule(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Compatibility:
     component: str
     version: str
     answer: CompatibilityAnswer
@@ -77,7 +77,7 @@ def _covering(component: str, version: str, data: Path) -> tuple[CompatibilityRu
     return tuple(rule for rule in rules(data) if rule.component == component and _covers(rule, version))
 
 
-def check(chip: Chip, wanted: Mapping[str, str], data: Path) -> tuple[Finding, ...]:
+def check(chip: Chip, wanted: Mapping[str, str], data: Path) -> tuple[Compatibility, ...]:
     """One finding per component that is wanted; refusals first. An empty version means the newest."""
     versions = {_component(name, data): version.strip().removeprefix("v").removeprefix("R") for name, version in wanted.items()}
     for rule in rules(data):
@@ -102,7 +102,7 @@ def check(chip: Chip, wanted: Mapping[str, str], data: Path) -> tuple[Finding, .
     return tuple(sorted(findings, key=lambda finding: order[finding.answer]))
 
 
-def _judge(name: str, version: str, chip: Chip, implied: Mapping[str, str], data: Path) -> list[Finding]:
+def _judge(name: str, version: str, chip: Chip, implied: Mapping[str, str], data: Path) -> list[Compatibility]:
     """What the rules say of one component, the worst first; without a word about this chip it is unstated."""
     covering = _covering(name, version, data)
     findings = [finding for rule in covering for finding in _apply(rule, version, chip, implied)]
@@ -111,8 +111,8 @@ def _judge(name: str, version: str, chip: Chip, implied: Mapping[str, str], data
     title = f"{name} {version}".strip()
     speaks = chip.vendor == "NVIDIA" and any(rule.needs == "compute_capability" for rule in covering)
     speaks = speaks or any(rule.needs in ("family", "target", "rate") for rule in covering) or name in ("neuron-sdk",)
-    fine = Finding(name, version, CompatibilityAnswer.FINE, f"{title} on {chip.name}: what it needs is there.")
-    silent = Finding(
+    fine = Compatibility(name, version, CompatibilityAnswer.FINE, f"{title} on {chip.name}: what it needs is there.")
+    silent = Compatibility(
         name,
         version,
         CompatibilityAnswer.UNSTATED,
@@ -152,17 +152,17 @@ def _covers(rule: CompatibilityRule, version: str) -> bool:
     )
 
 
-def _apply(rule: CompatibilityRule, version: str, chip: Chip, implied: Mapping[str, str]) -> list[Finding]:
+def _apply(rule: CompatibilityRule, version: str, chip: Chip, implied: Mapping[str, str]) -> list[Compatibility]:
     if rule.given:
         component, _, bound = rule.given.partition(">=")
         if component not in implied or not _at_least(_version(implied[component], component), bound):
             return []
     title = f"{rule.component} {version}".strip()
 
-    def finding(answer: CompatibilityAnswer, about: str) -> list[Finding]:
+    def finding(answer: CompatibilityAnswer, about: str) -> list[Compatibility]:
         reason = f"{title} on {chip.name}: {rule.reason}; {about}."
         return [
-            Finding(
+            Compatibility(
                 component=rule.component, version=version, answer=answer, reason=reason, sources=tuple(rule.sources.split("|"))
             )
         ]

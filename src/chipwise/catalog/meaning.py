@@ -24,7 +24,7 @@ class ChipMeaning:
     abilities: tuple[Ability, ...]
     modes: tuple[sharing.SharingMode, ...]
     slices: tuple[sharing.Slice, ...]
-    findings: tuple[compatibility.Finding, ...]
+    findings: tuple[compatibility.Compatibility, ...]
     machines: int
     cheapest: tuple[Offer, ...]  # per chip, one for each purchase option
 
@@ -36,7 +36,7 @@ class MachineMeaning:
     name: str
     machines: tuple[Machine, ...]
     parts: ec2.Ec2Name | None
-    findings: tuple[compatibility.Finding, ...]
+    findings: tuple[compatibility.Compatibility, ...]
     cheapest: tuple[Offer, ...]
     quotas: tuple[str, ...]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from chipwise.catalog.chip import Chip
 from chipwise.observe.readings import Track, Tracks, by_source, read, table_of
-from chipwise.observe.sample import HOST, PROGRAM, SERVER, Device, Recording
+from chipwise.observe.sample import HOST, PROGRAM, SERVER, Recording, SampledDevice
 from chipwise.observe.steady import window
 
 FEWEST_S = 1.0  # less is no evidence
@@ -50,7 +50,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class ObservedDevice(Observed):
-    device: Device = field(default_factory=lambda: Device("", ""))
+    device: SampledDevice = field(default_factory=lambda: SampledDevice("", ""))
     chip: Chip | None = None
 
     @property
@@ -154,7 +154,7 @@ def gather(recording: Recording, chips: Mapping[str, Chip] | None = None) -> Evi
 
     def device(name: str) -> ObservedDevice:
         tracks, missing = steady.get(name, ({}, {}))
-        description = described.get(name, Device(name, name))
+        description = described.get(name, SampledDevice(name, name))
         chip = (chips or {}).get(description.chip or "")
         return ObservedDevice(name=name, tracks=tracks, missing=missing, device=description, chip=chip)
 

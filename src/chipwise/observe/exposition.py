@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from chipwise.observe.metrics import Kind, Metric
-from chipwise.observe.sample import HOST, PROGRAM, SERVER, Missing, Recording, Sample
+from chipwise.observe.metrics import Metric, MetricKind
+from chipwise.observe.sample import HOST, PROGRAM, SERVER, NoReading, Recording, Sample
 from chipwise.observe.series import known_metrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -42,7 +42,7 @@ def exposed(samples: Iterable[Sample], header: Recording) -> str:
         for name, reading in sample.readings.items():
             if (metric := known_metrics(sample.source).get(name)) is None:
                 continue
-            if isinstance(reading, Missing):
+            if isinstance(reading, NoReading):
                 lost += 1
                 continue
             full, scale = _name(room, metric)
@@ -51,7 +51,7 @@ def exposed(samples: Iterable[Sample], header: Recording) -> str:
         missing.append(f"chipwise_missing{_text(labels | {'source': sample.source})} {lost}")
     lines: list[str] = []
     for full, (metric, room, rows) in families.items():
-        kind = "counter" if metric.kind is Kind.COUNTER else "gauge"
+        kind = "counter" if metric.kind is MetricKind.COUNTER else "gauge"
         lines += [f"# HELP {full} {_help(room, metric)}", f"# TYPE {full} {kind}", *rows]
     if missing:
         lines += ["# HELP chipwise_missing sensors that could not be read", "# TYPE chipwise_missing gauge", *missing]
@@ -69,7 +69,7 @@ def _labels(source: str, header: Recording) -> tuple[str, dict[str, str]]:
 def _name(room: str, metric: Metric) -> tuple[str, float]:
     unit, scale = _UNITS[metric.unit]
     parts = ["chipwise", room, metric.name, *([unit] if unit and not metric.name.endswith(unit) else [])]
-    return "_".join(parts) + ("_total" if metric.kind is Kind.COUNTER else ""), scale
+    return "_".join(parts) + ("_total" if metric.kind is MetricKind.COUNTER else ""), scale
 
 
 def _help(room: str, metric: Metric) -> str:

@@ -13,7 +13,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class EstimatedRange:
     low: float
     value: float
     high: float
@@ -38,7 +38,7 @@ class Finding:
     span_s: tuple[float, float]  # from, to, since the start of the recording
     confidence: float  # probability that this is the cause
     lost_share: float  # of the paid time that is lost to it, 0 to 1: findings are ranked by it
-    speedup: Interval | None  # of the program, if it were removed; None: unknown, and `cause` says so
+    speedup: EstimatedRange | None  # of the program, if it were removed; None: unknown, and `cause` says so
     next_step: str  # what to try, as an imperative
     usd_lost_per_hour: float | None = None
     source: str = ""  # a device, if it is about one

@@ -7,7 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     LEVEL = "level"  # how much now
     COUNTER = "counter"  # how much since some start; only ever grows
 
@@ -17,7 +17,7 @@ class Metric:
     name: str
     unit: str
     meaning: str
-    kind: Kind = Kind.LEVEL
+    kind: MetricKind = MetricKind.LEVEL
 
 
 def _table(*metrics: Metric) -> MappingProxyType[str, Metric]:
@@ -45,7 +45,7 @@ DEVICE = _table(
     Metric("memory_total", BYTES, "of the device"),
     Metric("power", "W", "drawn now"),
     Metric("power_limit", "W", "enforced"),
-    Metric("energy", "J", "drawn", Kind.COUNTER),
+    Metric("energy", "J", "drawn", MetricKind.COUNTER),
     Metric("temperature", "C", "of the chip"),
     Metric("memory_temperature", "C", "of its memory"),
     Metric("clock", "MHz", "of the multiprocessors"),
@@ -57,13 +57,13 @@ DEVICE = _table(
     Metric("pcie_generation_max", COUNT, "of the link, by device and slot"),
     Metric("pcie_width", COUNT, "lanes now"),
     Metric("pcie_width_max", COUNT, "lanes, by device and slot"),
-    Metric("ecc_corrected", COUNT, "memory errors that were corrected", Kind.COUNTER),
-    Metric("ecc_uncorrected", COUNT, "memory errors that were not", Kind.COUNTER),
+    Metric("ecc_corrected", COUNT, "memory errors that were corrected", MetricKind.COUNTER),
+    Metric("ecc_uncorrected", COUNT, "memory errors that were not", MetricKind.COUNTER),
     Metric("remapped_rows", COUNT, "rows of memory that spare ones replace"),
     Metric("remap_pending", COUNT, "1: a reset is needed before a row is replaced"),
     Metric("remap_failed", COUNT, "1: no spare row is left"),
-    Metric("pcie_replays", COUNT, "packets sent again over PCIe", Kind.COUNTER),
-    Metric("nvlink_errors", COUNT, "errors of links between devices", Kind.COUNTER),
+    Metric("pcie_replays", COUNT, "packets sent again over PCIe", MetricKind.COUNTER),
+    Metric("nvlink_errors", COUNT, "errors of links between devices", MetricKind.COUNTER),
     Metric("xid", COUNT, "the last error code that the driver wrote; 0: none"),
     Metric("processes", COUNT, "that hold memory of the device"),
 )
@@ -76,41 +76,41 @@ HOST = _table(
     Metric("load", COUNT, "processes that run or wait to run, over one minute"),
     Metric("memory_used", BYTES, "that others cannot take without swapping"),
     Metric("memory_total", BYTES, "of the host, or the control group's limit"),
-    Metric("swapped", BYTES, "read from or written to swap", Kind.COUNTER),
-    Metric("major_faults", COUNT, "pages that were read from a disk", Kind.COUNTER),
-    Metric("disk_read", BYTES, "from disks", Kind.COUNTER),
-    Metric("disk_written", BYTES, "to disks", Kind.COUNTER),
-    Metric("network_received", BYTES, "without loopback", Kind.COUNTER),
-    Metric("network_sent", BYTES, "without loopback", Kind.COUNTER),
+    Metric("swapped", BYTES, "read from or written to swap", MetricKind.COUNTER),
+    Metric("major_faults", COUNT, "pages that were read from a disk", MetricKind.COUNTER),
+    Metric("disk_read", BYTES, "from disks", MetricKind.COUNTER),
+    Metric("disk_written", BYTES, "to disks", MetricKind.COUNTER),
+    Metric("network_received", BYTES, "without loopback", MetricKind.COUNTER),
+    Metric("network_sent", BYTES, "without loopback", MetricKind.COUNTER),
     Metric("pressure_cpu", SHARE, "of the time in which some process waited for a core (PSI, 10 s)"),
     Metric("pressure_memory", SHARE, "of the time in which some process waited for memory (PSI, 10 s)"),
     Metric("pressure_io", SHARE, "of the time in which some process waited for a disk (PSI, 10 s)"),
-    Metric("cpu_limited", SECONDS, "in which the control group's limit stopped processes", Kind.COUNTER),
+    Metric("cpu_limited", SECONDS, "in which the control group's limit stopped processes", MetricKind.COUNTER),
 )
 PROGRAM = _table(
     Metric("cpu", COUNT, "cores in use by all its processes"),
     Metric("cpu_highest_thread", SHARE, "of one core, its busiest thread"),
     Metric("memory_used", BYTES, "resident, of all its processes"),
-    Metric("io_read", BYTES, "by read calls, from disk or cache", Kind.COUNTER),
-    Metric("io_written", BYTES, "by write calls", Kind.COUNTER),
-    Metric("disk_read", BYTES, "that came from a disk", Kind.COUNTER),
-    Metric("switches_waiting", COUNT, "times it gave up a core to wait", Kind.COUNTER),
-    Metric("switches_taken", COUNT, "times a core was taken from it", Kind.COUNTER),
+    Metric("io_read", BYTES, "by read calls, from disk or cache", MetricKind.COUNTER),
+    Metric("io_written", BYTES, "by write calls", MetricKind.COUNTER),
+    Metric("disk_read", BYTES, "that came from a disk", MetricKind.COUNTER),
+    Metric("switches_waiting", COUNT, "times it gave up a core to wait", MetricKind.COUNTER),
+    Metric("switches_taken", COUNT, "times a core was taken from it", MetricKind.COUNTER),
     Metric("threads", COUNT, "of all its processes"),
     Metric("processes", COUNT, "it and its children"),
-    Metric("step", COUNT, "steps done", Kind.COUNTER),
-    Metric("tokens", COUNT, "processed or generated", Kind.COUNTER),
-    Metric("data_wait", SECONDS, "in which steps waited for their data", Kind.COUNTER),
-    Metric("cpu_delayed", SECONDS, "in which its threads were ready to run and others held the cores", Kind.COUNTER),
+    Metric("step", COUNT, "steps done", MetricKind.COUNTER),
+    Metric("tokens", COUNT, "processed or generated", MetricKind.COUNTER),
+    Metric("data_wait", SECONDS, "in which steps waited for their data", MetricKind.COUNTER),
+    Metric("cpu_delayed", SECONDS, "in which its threads were ready to run and others held the cores", MetricKind.COUNTER),
     Metric("device_numa_distance", COUNT, "of its cores to its device: 10 is the same node"),
 )
 SERVER = _table(
     Metric("running", COUNT, "requests in a batch"),
     Metric("waiting", COUNT, "requests in the queue"),
     Metric("kv_used", SHARE, "of the key-value cache"),
-    Metric("prompt_tokens", COUNT, "read", Kind.COUNTER),
-    Metric("answer_tokens", COUNT, "generated", Kind.COUNTER),
-    Metric("requests", COUNT, "finished", Kind.COUNTER),
-    Metric("preempted", COUNT, "requests that lost their cache", Kind.COUNTER),
-    Metric("prefix_hits", COUNT, "tokens found in the prefix cache", Kind.COUNTER),
+    Metric("prompt_tokens", COUNT, "read", MetricKind.COUNTER),
+    Metric("answer_tokens", COUNT, "generated", MetricKind.COUNTER),
+    Metric("requests", COUNT, "finished", MetricKind.COUNTER),
+    Metric("preempted", COUNT, "requests that lost their cache", MetricKind.COUNTER),
+    Metric("prefix_hits", COUNT, "tokens found in the prefix cache", MetricKind.COUNTER),
 )

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Protocol
 
-from chipwise.observe.sample import Device, Missing, Reading, Sample
+from chipwise.observe.sample import NoReading, Reading, Sample, SampledDevice
 
 MOST_SHARE = 1.05  # rounding and two clocks; more than that cannot be
 
 
 class Probe(Protocol):
-    def devices(self) -> Sequence[Device]:
+    def devices(self) -> Sequence[SampledDevice]:
         """Those that it reads; none for a host or a program."""
         ...
 
@@ -27,9 +27,9 @@ class Probe(Protocol):
 def usable(value: object, author: str, highest: float = math.inf) -> Reading:
     """A number that can be, or why it cannot: drivers and exporters answer with anything."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return Missing(f"{author} reports no number for it")
+        return NoReading(f"{author} reports no number for it")
     if not math.isfinite(value):
-        return Missing(f"{author} reports {value:g}, which is no number")
+        return NoReading(f"{author} reports {value:g}, which is no number")
     if value < 0:
-        return Missing(f"{author} reports {value:g}, which is below zero")
-    return float(value) if value <= highest else Missing(f"{author} reports {value:g}, which cannot be")
+        return NoReading(f"{author} reports {value:g}, which is below zero")
+    return float(value) if value <= highest else NoReading(f"{author} reports {value:g}, which cannot be")

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.observe import metrics
-from chipwise.observe.metrics import SHARE, Kind, Metric
-from chipwise.observe.sample import HOST, PROGRAM, SERVER, Missing, Sample
+from chipwise.observe.metrics import SHARE, Metric, MetricKind
+from chipwise.observe.sample import HOST, PROGRAM, SERVER, NoReading, Sample
 
 Floats = NDArray[np.float64]
 
@@ -107,7 +107,7 @@ def read(source: str, samples: Sequence[Sample]) -> Tracks:
             if metric is None:
                 continue
             cell = cells.setdefault(name, _Cells())
-            if isinstance(reading, Missing):
+            if isinstance(reading, NoReading):
                 cell.reason = reading.reason
             elif problem := _problem(metric, reading):
                 _count(notes, f"readings of {name} were dropped: {problem}")
@@ -122,7 +122,7 @@ def read(source: str, samples: Sequence[Sample]) -> Tracks:
 def _tracks(table: Mapping[str, Metric], cells: Mapping[str, _Cells], notes: dict[str, int]) -> Iterator[tuple[str, Track]]:
     for name, cell in cells.items():
         at_s, values = np.array(cell.at_s), np.array(cell.values)
-        if table[name].kind is Kind.COUNTER:
+        if table[name].kind is MetricKind.COUNTER:
             steps, gaps = np.diff(values), np.diff(at_s)
             forward = steps >= 0
             if not forward.all():

@@ -20,8 +20,8 @@ from typing import Any, TypeGuard
 
 from chipwise.errors import BadInput
 from chipwise.files import handed
-from chipwise.observe.metrics import Kind
-from chipwise.observe.sample import Device, Missing, Reading, Recording, Sample
+from chipwise.observe.metrics import MetricKind
+from chipwise.observe.sample import NoReading, Reading, Recording, Sample, SampledDevice
 from chipwise.observe.series import kind_of
 
 VERSION = 1
@@ -63,7 +63,7 @@ class Encoder:
         before = self._before.get(sample.source, {})
         now = {name: _short(reading) for name, reading in sample.readings.items()}
         changed: dict[str, float | str | None] = {
-            name: reading.reason if isinstance(reading, Missing) else reading
+            name: reading.reason if isinstance(reading, NoReading) else reading
             for name, reading in now.items()
             if before.get(name) != reading
         }
@@ -75,10 +75,10 @@ class Encoder:
 
 def _short(reading: Reading) -> Reading:
     """Whole numbers as they are, others to six digits: no sensor knows more."""
-    if isinstance(reading, Missing):
-        return Missing(reading.reason[:_LONGEST_REASON])
+    if isinstance(reading, NoReading):
+        return NoReading(reading.reason[:_LONGEST_REASON])
     if not math.isfinite(reading):
-        return Missing("it is not a finite number")
+        return NoReading("it is not a finite number")
     if reading == (integer := int(reading)) and abs(integer) < 1 << 62:
         return integer
     return float(f"{reading:.6g}")
@@ -133,7 +133,7 @@ class Decoder:
             if value is None:
                 readings.pop(name, None)
             elif isinstance(value, str):
-                readings[name] = Missing(value[:_LONGEST_REASON])
+                readings[name] = NoReading(value[:_LONGEST_REASON])
             elif _is_number(value):
                 readings[name] = float(value)
             else:
@@ -169,11 +169,11 @@ class Decoder:
             kg_per_kwh=_amount(content.get("kg_per_kwh")),
         )
 
-    def _read_device(self, fields: object) -> Device:
+    def _read_device(self, fields: object) -> SampledDevice:
         if not isinstance(fields, dict):
             raise self._wrong("names a device that is not an object")
         node, chip = fields.get("numa_node"), fields.get("chip")
-        return Device(
+        return SampledDevice(
             source=_text(fields.get("source")),
             name=_text(fields.get("name")),
             chip=_text(chip) if chip is not None else None,
@@ -280,7 +280,7 @@ def _joined(samples: Sequence[Sample]) -> Sample:
     readings: dict[str, Reading] = {}
     for name, reading in last.readings.items():
         values = [value for sample in samples if (value := sample.value(name)) is not None]
-        is_level = kind_of(last.source, name) is Kind.LEVEL
+        is_level = kind_of(last.source, name) is MetricKind.LEVEL
         readings[name] = sum(values) / len(values) if values and is_level else values[-1] if values else reading
     return Sample(samples[0].at_s, last.source, readings)
 

@@ -9,11 +9,11 @@ HOST, PROGRAM, SERVER = "host", "program", "server"  # sources that are no devic
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class NoReading:
     reason: str  # for people: "the driver does not allow it", "no such sensor on this chip"
 
 
-Reading = float | Missing
+Reading = float | NoReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class Sample:
 
     def value(self, name: str) -> float | None:
         reading = self.readings.get(name)
-        return None if reading is None or isinstance(reading, Missing) else reading
+        return None if reading is None or isinstance(reading, NoReading) else reading
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class SampledDevice:
     """What does not change while it is watched."""
 
     source: str  # "nvidia:0"
@@ -44,7 +44,7 @@ class Recording:
     """Everything that was seen of one program or machine, in the order of time."""
 
     started_at: str  # ISO 8601 in UTC, for people
-    devices: Sequence[Device] = ()
+    devices: Sequence[SampledDevice] = ()
     samples: Sequence[Sample] = ()
     labels: Mapping[str, str] = field(default_factory=dict)  # job, owner, workload, engine
     predicted: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)  # metric: low, value, high

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from chipwise.observe import metrics
-from chipwise.observe.metrics import Kind
-from chipwise.observe.sample import HOST, PROGRAM, SERVER, Missing, Sample
+from chipwise.observe.metrics import MetricKind
+from chipwise.observe.sample import HOST, PROGRAM, SERVER, NoReading, Sample
 
 SPANS = ((1.0, 3600), (30.0, 960), (600.0, 1008))  # seconds of a row, and rows: an hour, eight hours, a week and then doubled
 MOST_SERIES = 20_000  # beyond which new names are not stored: a broken probe must not fill the memory
@@ -27,9 +27,9 @@ def known_metrics(source: str) -> Mapping[str, metrics.Metric]:
     return _OF_SOURCE.get(source.partition(":")[0], metrics.DEVICE)
 
 
-def kind_of(source: str, name: str) -> Kind:
+def kind_of(source: str, name: str) -> MetricKind:
     metric = known_metrics(source).get(name)
-    return Kind.LEVEL if metric is None else metric.kind
+    return MetricKind.LEVEL if metric is None else metric.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +160,10 @@ class Series:
 
     __slots__ = ("_tiers", "kind", "latest")
 
-    def __init__(self, kind: Kind, spans: tuple[tuple[float, int], ...] = SPANS) -> None:
+    def __init__(self, kind: MetricKind, spans: tuple[tuple[float, int], ...] = SPANS) -> None:
         self.kind = kind
         self.latest: tuple[float, float] | None = None  # when, and how much
-        is_counter, last = kind is Kind.COUNTER, len(spans) - 1
+        is_counter, last = kind is MetricKind.COUNTER, len(spans) - 1
         self._tiers = tuple(_Tier(span, rows, is_counter, place == last) for place, (span, rows) in enumerate(spans))
 
     def add(self, at_s: float, value: float) -> None:
@@ -215,7 +215,7 @@ class SampleStore:
     def add(self, sample: Sample) -> None:
         self.newest[sample.source] = sample
         for name, reading in sample.readings.items():
-            if isinstance(reading, Missing) or not math.isfinite(reading):
+            if isinstance(reading, NoReading) or not math.isfinite(reading):
                 continue
             series = self._series.get((sample.source, name))
             if series is None:

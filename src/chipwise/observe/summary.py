@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chipwise.observe.sample import HOST, PROGRAM, Device, Missing, Sample
+from chipwise.observe.sample import HOST, PROGRAM, NoReading, Sample, SampledDevice
 
 BINS = 100
 SHARES = ("busy", "sm_active", "tensor_active", "dram_active")
@@ -103,7 +103,7 @@ class Summary:
     """Of one run, while it goes on."""
 
     def __init__(
-        self, devices: Sequence[Device] = (), usd_per_hour: float | None = None, kg_per_kwh: float | None = None
+        self, devices: Sequence[SampledDevice] = (), usd_per_hour: float | None = None, kg_per_kwh: float | None = None
     ) -> None:
         self._names = {device.source: device.chip or device.name for device in devices}
         self._usd_per_hour, self._kg_per_kwh = usd_per_hour, kg_per_kwh
@@ -116,7 +116,7 @@ class Summary:
         self._span_s = (first, sample.at_s)
         self._sources.setdefault(sample.source, _Source()).add(sample)
         busy = sample.readings.get("busy")
-        if isinstance(busy, Missing):
+        if isinstance(busy, NoReading):
             self._reasons[sample.source] = busy.reason
 
     def add_all(self, samples: Iterable[Sample]) -> None:

@@ -52,7 +52,7 @@ _REMEDY = "Measure again with: chipwise profile"
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ProfileSample:
     kind: str
     shape: tuple[tuple[str, int], ...]  # ("m", 16), ("compiled", 1): sizes and switches, in a fixed order per kind
     precision: str
@@ -86,7 +86,7 @@ class Profile:
     chip: str | None  # the catalog's name; None where nobody said
     date: str  # ISO
     software: str
-    samples: tuple[Sample, ...]
+    samples: tuple[ProfileSample, ...]
     notes: tuple[str, ...] = ()  # what was not measured, and why
 
 
@@ -105,7 +105,7 @@ def dump(profile: Profile) -> str:
     return _text(head)[:-1] + ', "samples": [\n' + lines + "\n]}\n"
 
 
-def _unshaped(sample: Sample) -> dict[str, object]:
+def _unshaped(sample: ProfileSample) -> dict[str, object]:
     return {
         "kind": sample.kind,
         "shape": dict(sample.shape),
@@ -183,7 +183,7 @@ class _Reader:
             notes=tuple(self._string(note, f"notes[{i}]") for i, note in enumerate(self._list(data.get("notes", []), "notes"))),
         )
 
-    def _samples(self, data: object) -> tuple[Sample, ...]:
+    def _samples(self, data: object) -> tuple[ProfileSample, ...]:
         entries = self._list(data, "samples")
         if len(entries) > _MOST_SAMPLES:
             self._wrong("samples", f"has {len(entries):,} entries; at most {_MOST_SAMPLES:,} are read")
@@ -191,13 +191,13 @@ class _Reader:
         samples = (self._sample(entry, f"samples[{i}]") for i, entry in enumerate(entries))
         return tuple(sample for sample in samples if sample is not None)
 
-    def _sample(self, data: object, path: str) -> Sample | None:
+    def _sample(self, data: object, path: str) -> ProfileSample | None:
         if not isinstance(data, dict):
             self._wrong(path, f"is a JSON {_json_name(data)}, not an object")
             return None
         if not self._keys(data, path, {"kind", "shape", "precision", "seconds", "flop", "bytes", "spread"}):
             return None
-        return Sample(
+        return ProfileSample(
             kind=self._name(data["kind"], f"{path}.kind"),
             shape=self._shape(data["shape"], f"{path}.shape"),
             precision=self._name(data["precision"], f"{path}.precision"),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from chipwise.perf.profile import Profile, Sample
+from chipwise.perf.profile import Profile, ProfileSample
 from chipwise.text import duration
 
 _WIDTH = 1000.0
@@ -96,7 +96,11 @@ def _nothing() -> str:
 
 
 def _roofline(
-    dots: Sequence[Sample], movers: Sequence[Sample], peak: float | None, nominal: float | None, colours: dict[str, str]
+    dots: Sequence[ProfileSample],
+    movers: Sequence[ProfileSample],
+    peak: float | None,
+    nominal: float | None,
+    colours: dict[str, str],
 ) -> list[str]:
     copies = [sample.bytes_per_s for sample in movers if sample.kind == "copy"]
     measured = max(copies, default=None)
@@ -190,7 +194,7 @@ def _slope_label(x_axis: _Axis, y_axis: _Axis, bandwidth: float, text: str) -> s
     )
 
 
-def _strip(movers: Sequence[Sample], kinds: Sequence[str], top: float, colours: dict[str, str]) -> list[str]:
+def _strip(movers: Sequence[ProfileSample], kinds: Sequence[str], top: float, colours: dict[str, str]) -> list[str]:
     rates = _axis([sample.bytes_per_s for sample in movers], _LEFT + 60, _RIGHT)
     bottom = top + _ROW * len(kinds)
     parts = [_label(_LEFT, top - 14, "Moving bytes only", size=13, weight="600")]
@@ -204,7 +208,7 @@ def _strip(movers: Sequence[Sample], kinds: Sequence[str], top: float, colours: 
     return parts
 
 
-def _list(samples: Sequence[Sample], kinds: Sequence[str], colours: dict[str, str]) -> list[str]:
+def _list(samples: Sequence[ProfileSample], kinds: Sequence[str], colours: dict[str, str]) -> list[str]:
     x = _RIGHT + 28
     parts = [_label(x, _TOP + 10, "Kinds, and the best of each", size=13, weight="600")]
     for index, kind in enumerate(kinds):
@@ -218,7 +222,7 @@ def _list(samples: Sequence[Sample], kinds: Sequence[str], colours: dict[str, st
     return parts
 
 
-def _best(samples: Sequence[Sample]) -> str:
+def _best(samples: Sequence[ProfileSample]) -> str:
     """The highest rate, or the shortest time where nothing is computed or moved."""
     if any(sample.flop > 0 for sample in samples):
         top = max(samples, key=lambda sample: sample.flop_per_s)
@@ -228,7 +232,7 @@ def _best(samples: Sequence[Sample]) -> str:
     return f"{duration(min(sample.seconds for sample in samples))} each"
 
 
-def _dot(x: float, y: float, sample: Sample, colour: str) -> str:
+def _dot(x: float, y: float, sample: ProfileSample, colour: str) -> str:
     """A dot with its story as a tooltip; a compiled one has a dark rim."""
     sizes = ", ".join(f"{name} {size:,}" for name, size in sample.shape)
     rate = _si(sample.flop_per_s, "FLOP/s") if sample.flop > 0 else _si(sample.bytes_per_s, "B/s")
@@ -238,7 +242,7 @@ def _dot(x: float, y: float, sample: Sample, colour: str) -> str:
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}" fill-opacity="0.75"{rim}>{title}</circle>'
 
 
-def _description(profile: Profile, dots: Sequence[Sample], movers: Sequence[Sample]) -> str:
+def _description(profile: Profile, dots: Sequence[ProfileSample], movers: Sequence[ProfileSample]) -> str:
     sentences = [f"{len(profile.samples)} samples of {profile.device} on {profile.date}."]
     if dots:
         top = max(dots, key=lambda sample: sample.flop_per_s)

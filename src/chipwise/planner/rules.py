@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.catalog import ability, compatibility
 from chipwise.catalog.chip import Chip, ChipKind, Precision
-from chipwise.catalog.compatibility import CompatibilityAnswer, Finding
+from chipwise.catalog.compatibility import Compatibility, CompatibilityAnswer
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Purchase
 from chipwise.countries import country_of, members
@@ -325,13 +325,13 @@ def _checked(name: str, version: str, companions: Mapping[str, str], chip: Chip,
     return answer, reason
 
 
-def _findings(name: str, version: str, companions: Mapping[str, str], chip: Chip, data: Path) -> tuple[Finding, ...]:
+def _findings(name: str, version: str, companions: Mapping[str, str], chip: Chip, data: Path) -> tuple[Compatibility, ...]:
     """Of the component itself first, then of what stands beside it."""
     findings = compatibility.check(chip, {**companions, name: version}, data)
     return tuple(sorted(findings, key=lambda one: one.component != name))
 
 
-def _weighed(finding: Finding, chip: Chip) -> CompatibilityAnswer:
+def _weighed(finding: Compatibility, chip: Chip) -> CompatibilityAnswer:
     """A rule that does not name a chip with a stack of its own refuses it; silence (no source) refuses nobody."""
     named_elsewhere = (
         finding.answer is CompatibilityAnswer.UNSTATED and finding.sources and chip.vendor not in ("NVIDIA", "AMD")

@@ -121,7 +121,7 @@ class MeasureVerbs(Opened):
         self,
         command: str | Sequence[str],
         *,
-        seconds: float | str = 120.0,
+        duration: float | str = 120.0,
         out: str | Path | None = None,
         force: bool = False,
         threads: Sequence[int] | None = None,
@@ -132,12 +132,12 @@ class MeasureVerbs(Opened):
         name: str | None = None,
         explain: bool = False,
     ) -> Record:
-        """Run a program until it has been steady for `seconds`, and say what it is: time, operations, bytes, parallel share.
+        """Run a program until it has been steady for `duration`, and say what it is: time, operations, bytes, parallel share.
 
         `workload` of the record is the text of a workload file for `cw.plan`; `out` gets it too. `explain` adds the four
         answers. The program is run several times unless `single_run`, and its output is left out.
 
-        >>> cw.characterize("python train.py", seconds=30, out="workload.yaml").step_s
+        >>> cw.characterize("python train.py", duration=30, out="workload.yaml").step_s
         """
         from chipwise.api.measure import characterise as characterising
         from chipwise.api.measure.profile import check_out, write
@@ -148,7 +148,7 @@ class MeasureVerbs(Opened):
             check_out(Path(out), force)
         request = characterising.CharacteriseRequest(
             command=tuple(shlex.split(command)) if isinstance(command, str) else tuple(command),
-            steady_s=parse_seconds(seconds),
+            steady_s=parse_seconds(duration),
             threads=None if threads is None else tuple(threads),
             single_run=single_run,
             on=on,

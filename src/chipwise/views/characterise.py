@@ -8,7 +8,7 @@ from typing import Any
 
 from chipwise.observe.characterise.answers import MeasuredAnswer, measured_answers
 from chipwise.observe.characterise.values import STEP_WORDS, Characterisation, Quantity
-from chipwise.observe.sample import Missing
+from chipwise.observe.sample import NoReading
 from chipwise.planner.values.plan import Plan
 from chipwise.text import duration, number, percent, size
 
@@ -35,7 +35,7 @@ def view(character: Characterisation) -> dict[str, Any]:
 
 
 def _plain(quantity: Quantity) -> dict[str, Any]:
-    if isinstance(quantity, Missing):
+    if isinstance(quantity, NoReading):
         return {"value": None, "reason": quantity.reason}
     return {"value": quantity.value, "low": quantity.low, "high": quantity.high, "basis": quantity.basis}
 
@@ -56,7 +56,7 @@ def pairs(character: Characterisation) -> list[tuple[str, str]]:
     }
     rows = [("kind", character.kind), ("a step is", STEP_WORDS[character.step])]
     for name, (quantity, write) in writers.items():
-        if isinstance(quantity, Missing):
+        if isinstance(quantity, NoReading):
             rows.append((name, f"not known: {quantity.reason}"))
         else:
             rows.append(

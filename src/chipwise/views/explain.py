@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from chipwise.catalog.catalog import Catalog
-from chipwise.catalog.compatibility import Finding
+from chipwise.catalog.compatibility import Compatibility
 from chipwise.catalog.meaning import CatalogMeaning
 from chipwise.catalog.meaning import ChipMeaning as ChipMeaning
 from chipwise.catalog.meaning import MachineMeaning as MachineMeaning
@@ -87,5 +87,5 @@ def price_view(catalog: Catalog, today: date, offer: Offer) -> View:
     return offer_view(offer, machine, region, chip_memory(catalog, machine), today)
 
 
-def _finding(finding: Finding) -> View:
+def _finding(finding: Compatibility) -> View:
     return {"component": finding.component, "version": finding.version, "answer": str(finding.answer), "reason": finding.reason}

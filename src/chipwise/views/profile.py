@@ -8,7 +8,7 @@ from typing import Any
 
 from chipwise.calibration.from_profile import peak_of
 from chipwise.calibration.profiles import Profiled as Profiled
-from chipwise.perf.profile import Sample
+from chipwise.perf.profile import ProfileSample
 from chipwise.perf.roofline_picture import draw
 from chipwise.text import size as size_text
 
@@ -66,8 +66,8 @@ def lines(result: Profiled) -> list[Line]:
     return [line for line in candidates if line is not None]
 
 
-def _best(label: str, samples: Sequence[Sample], unit: str, nominal: float | None) -> Line | None:
-    def rate(sample: Sample) -> float:
+def _best(label: str, samples: Sequence[ProfileSample], unit: str, nominal: float | None) -> Line | None:
+    def rate(sample: ProfileSample) -> float:
         return {"B/s": sample.bytes_per_s, "FLOP/s": sample.flop_per_s, "s": -sample.seconds}[unit]
 
     if not samples:
@@ -84,7 +84,7 @@ def _best(label: str, samples: Sequence[Sample], unit: str, nominal: float | Non
     )
 
 
-def _size(sample: Sample) -> str:
+def _size(sample: ProfileSample) -> str:
     """Short enough to stand whole in a table of 80 columns; a profile of a later version may miss any of these sizes."""
     size = {name: f"{value:,}" for name, value in sample.shape}
     compiled = ", compiled" if sample.size("compiled") else ""

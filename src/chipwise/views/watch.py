@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
-from chipwise.observe.sample import HOST, PROGRAM, SERVER, Device, Missing, Recording, Sample
+from chipwise.observe.sample import HOST, PROGRAM, SERVER, NoReading, Recording, Sample, SampledDevice
 from chipwise.observe.series import SampleStore
 from chipwise.text import number, percent, plural, size, span
 from chipwise.units import GIB
@@ -66,7 +66,7 @@ def _row(cells: Sequence[str], rest: str) -> str:
     return f"{' '.join(padded)} {rest}".rstrip()
 
 
-def _device(store: SampleStore, sample: Sample, device: Device | None, width: int, unicode: bool) -> str:
+def _device(store: SampleStore, sample: Sample, device: SampledDevice | None, width: int, unicode: bool) -> str:
     kind, _, index = sample.source.partition(":")
     name = (device.chip or device.name if device is not None else kind).removeprefix("NVIDIA ").removeprefix("AMD ")
     shares = [_percent(sample.value(share)) for share in _SHARES]
@@ -99,7 +99,7 @@ def _reasons(store: SampleStore, devices: Sequence[str]) -> list[str]:
     for source in devices:
         for name, words in _NAMES.items():
             reading = store.newest[source].readings.get(name)
-            if isinstance(reading, Missing) and words not in by_reason.setdefault(reading.reason, []):
+            if isinstance(reading, NoReading) and words not in by_reason.setdefault(reading.reason, []):
                 by_reason[reading.reason].append(words)
     sentences = [f"{', '.join(words)}: {reason}" for reason, words in by_reason.items()]
     return [line for sentence in sentences for line in wrap(sentence, 80)][:3]
@@ -137,7 +137,7 @@ def _program(store: SampleStore, header: Recording, sample: Sample) -> list[str]
     if memory is not None and processes is not None and threads is not None:
         first.append(f"{size(memory)}, {processes:.0f} process{'' if processes == 1 else 'es'}, {plural(threads, 'thread')}")
     ended = sample.readings.get("cpu")
-    if not first and isinstance(ended, Missing):
+    if not first and isinstance(ended, NoReading):
         first.append(ended.reason)
     return [", ".join(first), _steps(store, header, sample)]
 

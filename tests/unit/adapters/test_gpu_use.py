@@ -9,7 +9,7 @@ import pytest
 
 from chipwise.adapters import gpu_use
 from chipwise.adapters.gpu_use import GpuUse, look, of_samples, read
-from chipwise.observe.sample import Missing, Sample
+from chipwise.observe.sample import NoReading, Sample
 from chipwise.units import MIB
 
 
@@ -56,5 +56,5 @@ def test_a_driver_that_fails_or_hangs_or_is_not_there_tells_nothing(stand_in: Pa
 
 
 def test_the_same_of_samples_with_what_nvidia_smi_does_not_tell() -> None:
-    samples = [Sample(0.0, "nvidia:1", {"busy": 0.5, "memory_used": 5.0, "sm_active": 0.25, "power": Missing("no sensor")})]
+    samples = [Sample(0.0, "nvidia:1", {"busy": 0.5, "memory_used": 5.0, "sm_active": 0.25, "power": NoReading("no sensor")})]
     assert of_samples(samples) == {1: GpuUse(50.0, 5.0, None, sm_percent=25.0)}

@@ -13,7 +13,7 @@ from chipwise.calibration.from_profile import WEIGHT, ChipOffset, Shares, assume
 from chipwise.perf.arrays import Coded
 from chipwise.perf.model import Estimate, packaged
 from chipwise.perf.part import Parts
-from chipwise.perf.profile import Profile, Sample, parse
+from chipwise.perf.profile import Profile, ProfileSample, parse
 
 PATH = Path(__file__).resolve().parents[3] / "src" / "chipwise" / "data" / "profiles" / "h200.json"
 H200 = parse(PATH.read_text(encoding="utf-8"), "h200.json")
@@ -64,7 +64,7 @@ def test_only_terms_of_the_profiled_chip_move_and_they_still_sum() -> None:
 
 
 def test_a_profile_without_products_says_nothing(parts: Parts) -> None:
-    copy = Sample("launch", (("kernels", 100),), "fp32", 1e-5, 0.0, 0.0, 0.0)
+    copy = ProfileSample("launch", (("kernels", 100),), "fp32", 1e-5, 0.0, 0.0, 0.0)
     found = shares_of(Profile("x", "cuda", None, "2026-01-01", "torch", (copy,)), parts["H200"])
     assert found == Shares({}, None)
     assert found.half is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chipwise.adapters.probes import nvidia
-from chipwise.observe.sample import HOST, PROGRAM, Missing, Recording, Sample
+from chipwise.observe.sample import HOST, PROGRAM, NoReading, Recording, Sample
 from chipwise.observe.series import SampleStore
 from chipwise.views.watch import lines, sparkline
 from nvml_stand_in import Nvml
@@ -65,7 +65,7 @@ def test_steps_stand_beside_their_prediction() -> None:
 def test_a_reason_stands_below_what_is_missing() -> None:
     store = SampleStore()
     store.add(
-        Sample(0.0, "nvidia:0", {"busy": 0.5, "sm_active": Missing("no counters"), "tensor_active": Missing("no counters")})
+        Sample(0.0, "nvidia:0", {"busy": 0.5, "sm_active": NoReading("no counters"), "tensor_active": NoReading("no counters")})
     )
     shown = lines(store, Recording(""))
     assert shown[2].split()[:4] == ["0", "nvidia", "50%", "-"]

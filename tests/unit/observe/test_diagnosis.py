@@ -13,7 +13,7 @@ from chipwise.catalog.fact import UNKNOWN
 from chipwise.observe.diagnosis import diagnose, every_rule
 from chipwise.observe.finding import Finding, Severity
 from chipwise.observe.judging import Explains
-from chipwise.observe.sample import Missing, Recording, Sample
+from chipwise.observe.sample import NoReading, Recording, Sample
 from played_recordings import GPU, H200, MAKERS, played
 
 CHIP: Chip = replace(
@@ -160,7 +160,7 @@ def test_one_lying_exporter_does_not_end_the_diagnosis() -> None:
 
 
 def test_a_device_without_any_reading_gives_no_finding_about_it() -> None:
-    samples = [Sample(float(tick), "nvidia:0", dict.fromkeys(GPU, Missing("no permission"))) for tick in range(20)]
+    samples = [Sample(float(tick), "nvidia:0", dict.fromkeys(GPU, NoReading("no permission"))) for tick in range(20)]
     diagnosis = diagnose(Recording("", samples=samples), CHIPS)
     assert diagnosis.findings == ()
     assert any("no permission" in note for note in diagnosis.notes)

@@ -10,15 +10,15 @@ import pytest
 
 from chipwise.observe import metrics
 from chipwise.observe.exposition import exposed
-from chipwise.observe.sample import HOST, PROGRAM, Device, Missing, Recording, Sample
+from chipwise.observe.sample import HOST, PROGRAM, NoReading, Recording, Sample, SampledDevice
 
 HEADER = Recording(
     "",
-    devices=(Device("nvidia:0", 'NVIDIA "H200"\\', identity="GPU-1"),),
+    devices=(SampledDevice("nvidia:0", 'NVIDIA "H200"\\', identity="GPU-1"),),
     labels={"job": "train-1", "team-name": "a\nb", "x": ""},
 )
 SAMPLES = (
-    Sample(1.0, "nvidia:0", {"busy": 0.5, "energy": 1234.5, "clock": 1980.0, "power": Missing("no sensor")}),
+    Sample(1.0, "nvidia:0", {"busy": 0.5, "energy": 1234.5, "clock": 1980.0, "power": NoReading("no sensor")}),
     Sample(1.0, "nvidia:1", {"busy": 0.25, "pcie_received": 1e9, "xid": 0.0}),
     Sample(1.0, HOST, {"disk_read": 123456789012.0, "cpu": 1.0, "unheard": 1.0}),
     Sample(1.0, PROGRAM, {"data_wait": 1.5, "step": 12.0}),

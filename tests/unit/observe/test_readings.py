@@ -7,7 +7,7 @@ import pytest
 
 from chipwise.observe.evidence import gather
 from chipwise.observe.readings import read
-from chipwise.observe.sample import Missing, Reading, Recording, Sample
+from chipwise.observe.sample import NoReading, Reading, Recording, Sample
 
 
 def samples(metric: str, values: Sequence[Reading], source: str = "nvidia:0") -> list[Sample]:
@@ -28,7 +28,7 @@ def test_a_counter_becomes_a_rate_and_its_restart_counts_nothing() -> None:
 
 
 def test_a_missing_sensor_keeps_its_reason() -> None:
-    recording = Recording("", samples=samples("sm_active", [Missing("the driver is too old")] * 5))
+    recording = Recording("", samples=samples("sm_active", [NoReading("the driver is too old")] * 5))
     (device,) = gather(recording).devices
     assert device.mean("sm_active") is None
     assert device.why_missing("sm_active") == "the driver is too old"

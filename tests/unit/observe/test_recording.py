@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from chipwise.errors import BadInput
 from chipwise.observe.recording import Decoder, Encoder, decoded, header_line, load, thinned, written
-from chipwise.observe.sample import HOST, Device, Missing, Recording, Sample
+from chipwise.observe.sample import HOST, NoReading, Recording, Sample, SampledDevice
 
-DEVICE = Device("nvidia:0", "NVIDIA H200", chip="H200", identity="GPU-1", numa_node=1, driver="580.1")
+DEVICE = SampledDevice("nvidia:0", "NVIDIA H200", chip="H200", identity="GPU-1", numa_node=1, driver="580.1")
 SAMPLES = (
-    Sample(0.0, "nvidia:0", {"busy": 0.5, "power": 300.0, "memory_temperature": Missing("no such sensor")}),
+    Sample(0.0, "nvidia:0", {"busy": 0.5, "power": 300.0, "memory_temperature": NoReading("no such sensor")}),
     Sample(0.0, HOST, {"cpu": 0.25}),
-    Sample(1.0, "nvidia:0", {"busy": 0.5, "power": 310.5, "memory_temperature": Missing("no such sensor")}),
+    Sample(1.0, "nvidia:0", {"busy": 0.5, "power": 310.5, "memory_temperature": NoReading("no such sensor")}),
     Sample(2.0, "nvidia:0", {"busy": 0.75, "power": 310.5}),
 )
 RECORDING = Recording(

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.observe.sample import HOST, PROGRAM, Device, Missing, Sample
+from chipwise.observe.sample import HOST, PROGRAM, NoReading, Sample, SampledDevice
 from chipwise.observe.summary import ShareHistogram, Summary, sentence
 
 
 def watched(samples: list[Sample], **prices: float) -> Summary:
-    summary = Summary([Device("nvidia:0", "NVIDIA H200", chip="H200")], **prices)
+    summary = Summary([SampledDevice("nvidia:0", "NVIDIA H200", chip="H200")], **prices)
     for sample in samples:
         summary.add(sample)
     return summary
@@ -49,7 +49,7 @@ def test_a_counter_that_starts_again_loses_nothing_else() -> None:
 
 
 def test_what_was_not_measured_is_left_out_and_its_reason_stays() -> None:
-    value = watched([Sample(0.0, "nvidia:0", {"busy": Missing("no driver")})]).value()
+    value = watched([Sample(0.0, "nvidia:0", {"busy": NoReading("no driver")})]).value()
     assert value == {"seconds": 0.0, "devices": {"nvidia:0": {"name": "H200", "missing": "no driver"}}}
     assert sentence(value) == ""
 

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.errors import InvalidFile
-from chipwise.perf.profile import DEVICE_KINDS, Profile, Sample, dump, parse
+from chipwise.perf.profile import DEVICE_KINDS, Profile, ProfileSample, dump, parse
 
-SAMPLE = Sample("gemm", (("m", 16), ("k", 4096), ("n", 14336)), "bf16", 3.055e-05, 1.879e9, 1.18e8, 0.003)
+SAMPLE = ProfileSample("gemm", (("m", 16), ("k", 4096), ("n", 14336)), "bf16", 3.055e-05, 1.879e9, 1.18e8, 0.003)
 PROFILE = Profile("NVIDIA H200", "cuda", "H200-SXM-141GB", "2026-01-31", "torch 2.11.0, CUDA 13.0", (SAMPLE,))
 
 names = st.from_regex(r"[a-z0-9][a-z0-9_.-]{0,20}", fullmatch=True)
 lines = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=40)
 amounts = st.floats(0, 1e300)
 samples = st.builds(
-    Sample,
+    ProfileSample,
     kind=names,
     shape=st.lists(st.tuples(names, st.integers(0, 2**63 - 1)), max_size=5, unique_by=lambda pair: pair[0]).map(tuple),
     precision=names,
@@ -83,7 +83,7 @@ def test_rates_and_intensity_follow_from_the_sample() -> None:
 
 
 def test_a_copy_has_no_intensity() -> None:
-    assert Sample("copy", (), "any", 1.0, 0.0, 10.0, 0.0).intensity is None
+    assert ProfileSample("copy", (), "any", 1.0, 0.0, 10.0, 0.0).intensity is None
 
 
 def test_a_profile_without_a_chip_or_notes_is_read() -> None:
@@ -171,4 +171,4 @@ def test_a_huge_file_is_refused_before_it_is_read() -> None:
 
 def test_a_number_that_is_none_is_not_written() -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
-        dump(Profile("d", "cpu", None, "2026-01-31", "s", (Sample("add", (), "fp32", float("nan"), 1.0, 1.0, 0.0),)))
+        dump(Profile("d", "cpu", None, "2026-01-31", "s", (ProfileSample("add", (), "fp32", float("nan"), 1.0, 1.0, 0.0),)))

@@ -8,14 +8,14 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.perf.profile import KINDS, Profile, Sample
+from chipwise.perf.profile import KINDS, Profile, ProfileSample
 from chipwise.perf.roofline_picture import draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def sample(kind: str, seconds: float = 1e-3, flop: float = 1e12, moved: float = 1e9, precision: str = "bf16") -> Sample:
-    return Sample(kind, (("m", 16), ("compiled", 1)), precision, seconds, flop, moved, 0.01)
+def sample(kind: str, seconds: float = 1e-3, flop: float = 1e12, moved: float = 1e9, precision: str = "bf16") -> ProfileSample:
+    return ProfileSample(kind, (("m", 16), ("compiled", 1)), precision, seconds, flop, moved, 0.01)
 
 
 WITHOUT_FLOP = {"copy", "copy-to-device", "copy-from-device", "embedding", "all-reduce", "all-gather", "reduce-scatter"}
@@ -98,7 +98,7 @@ amounts = st.just(0.0) | st.floats(1e-300, 1e300)
     st.none() | st.floats(),
     st.none() | st.floats(),
 )
-def test_whatever_was_measured_stays_on_the_page(found: list[Sample], peak: float | None, bandwidth: float | None) -> None:
+def test_what_was_measured_stays_on_the_page(found: list[ProfileSample], peak: float | None, bandwidth: float | None) -> None:
     picture = drawn(replace(PROFILE, samples=tuple(found)), peak, bandwidth)
     width, height = float(picture.get("width", 0)), float(picture.get("height", 0))
     for dot in picture.iter(f"{SVG}circle"):

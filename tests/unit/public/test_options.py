@@ -26,7 +26,6 @@ RENAMED = {
     "stage_engine": "stage_engines",
     "option": "options",
     "with": "components",  # a word of Python itself
-    "for": "seconds",
     "as": "kind",
     "all": "everything",
     "no_own": "own",

@@ -15,7 +15,7 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-from chipwise.observe.sample import Missing
+from chipwise.observe.sample import NoReading
 
 _CALL = {"x86_64": 298, "aarch64": 241}
 _HARDWARE, _RAW = 0, 4
@@ -72,7 +72,7 @@ class Counters:
         else:
             self._open.setdefault(name, []).append((descriptor, weight))
 
-    def read(self) -> dict[str, float] | Missing:
+    def read(self) -> dict[str, float] | NoReading:
         values = {}
         for name, parts in self._open.items():
             total = 0.0
@@ -80,7 +80,7 @@ class Counters:
                 with suppress(OSError):
                     total += weight * struct.unpack("Q", os.read(descriptor, 8))[0]
             values[name] = total
-        return values or Missing(self.reason or "they show nothing")
+        return values or NoReading(self.reason or "they show nothing")
 
     def close(self) -> None:
         for parts in self._open.values():

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from chipwise.observe.sample import PROGRAM, Missing, Reading, Sample
+from chipwise.observe.sample import PROGRAM, NoReading, Reading, Sample
 
 PROC = Path("/proc")
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
@@ -41,7 +41,7 @@ class Sampler:
         readings: dict[str, Reading] = {"memory_used": memory, "threads": threads, "processes": processes}
         for name in ("io_read", "io_written", "disk_read", "switches_waiting", "switches_taken", "cpu_delayed"):
             values = self._last.get(name)
-            readings[name] = sum(values.values()) if values else Missing("the system does not show it to this user")
+            readings[name] = sum(values.values()) if values else NoReading("the system does not show it to this user")
         used, before = sum(self._last.get("cpu", {}).values()), self._cpu
         self._cpu = (now, used)
         if before is not None and now > before[0]:

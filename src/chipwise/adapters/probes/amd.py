@@ -17,7 +17,7 @@ from typing import Any
 
 from chipwise.errors import BadInput, ChipwiseError, NotFound, OutsideFailed, TryLater
 from chipwise.observe.probe import MOST_SHARE, usable
-from chipwise.observe.sample import Device, Missing, Reading, Sample
+from chipwise.observe.sample import NoReading, Reading, Sample, SampledDevice
 from chipwise.units import MIB
 
 PROGRAM_S = 10.0
@@ -26,7 +26,7 @@ MOST_BYTES = 16 << 20
 _AUTHOR = "amd-smi"
 _GENERATIONS = ((2.5, 1), (5.0, 2), (8.0, 3), (16.0, 4), (32.0, 5), (64.0, 6))  # transfers a lane, 1e9 per second
 _UNITS = {"MB": MIB, "MiB": MIB, "GB": MIB * 1024, "B": 1.0, "W": 1.0, "mW": 1e-3, "uW": 1e-6, "J": 1.0, "kJ": 1e3, "uJ": 1e-6}
-_ABSENT = Missing("amd-smi does not report it on this chip")
+_ABSENT = NoReading("amd-smi does not report it on this chip")
 
 # Metric: where it is in the JSON (the first that is there counts), and how it is read.
 _PLACES: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -77,8 +77,8 @@ class Amd:
         self._answer: Mapping[int, dict[str, Reading]] = {}
         self._at_s: float | None = None
 
-    def devices(self) -> Sequence[Device]:
-        return [Device(f"amd:{number}", "AMD device") for number in self._numbers]
+    def devices(self) -> Sequence[SampledDevice]:
+        return [SampledDevice(f"amd:{number}", "AMD device") for number in self._numbers]
 
     def read(self, at_s: float) -> Sequence[Sample]:
         if self._at_s is None or not self._is_slow or at_s - self._at_s >= PROGRAM_S:
@@ -86,9 +86,9 @@ class Amd:
             try:
                 self._answer = self._ask()
             except Exception as error:  # of the library or of the program: a sensor that fails is a reason
-                failed = Missing(f"the AMD driver did not answer: {error}"[:200])
+                failed = NoReading(f"the AMD driver did not answer: {error}"[:200])
                 self._answer = {number: dict.fromkeys(_PLACES, failed) for number in self._numbers}
-        lost: dict[str, Reading] = {"busy": Missing("amd-smi does not list this device any more")}
+        lost: dict[str, Reading] = {"busy": NoReading("amd-smi does not list this device any more")}
         return [Sample(at_s, f"amd:{number}", self._answer.get(number, lost)) for number in self._numbers]
 
     def close(self) -> None: ...
@@ -139,11 +139,11 @@ def _reading(name: str, field: object) -> Reading:
         return _ABSENT
     if name in ("busy", "memory_busy"):
         percent = usable(value, _AUTHOR, 100.0 * MOST_SHARE)
-        return percent if isinstance(percent, Missing) else percent / 100.0
+        return percent if isinstance(percent, NoReading) else percent / 100.0
     if name == "pcie_generation":
         return _generation(value)
     number = usable(value, _AUTHOR)
-    if isinstance(number, Missing):
+    if isinstance(number, NoReading):
         return number
     if name.startswith("memory_") and name != "memory_temperature":
         return number * _UNITS.get(unit, MIB)

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from chipwise.observe.sample import HOST, Device, Missing, Reading, Sample
+from chipwise.observe.sample import HOST, NoReading, Reading, Sample, SampledDevice
 
 LEAST_S = 0.45  # between two samples: shares of less are noise, and cost the program that is watched
-FIRST = Missing("the next sample has it: it is counted between two")
+FIRST = NoReading("the next sample has it: it is counted between two")
 _KIB, _SECTOR = 1024.0, 512.0
 _IS_DISK = re.compile(r"(?:sd|hd|vd|xvd)[a-z]+|nvme\d+n\d+|mmcblk\d+")  # not their parts, nor what is stacked on them
 _LIMITLESS = 1 << 60  # as control groups of version 1 write "no limit"
@@ -34,7 +34,7 @@ class Host:
         self._before: dict[str, list[int]] = _cpu_times(proc)
         self._at_s: float | None = None
 
-    def devices(self) -> Sequence[Device]:
+    def devices(self) -> Sequence[SampledDevice]:
         return ()
 
     def read(self, at_s: float) -> Sequence[Sample]:
@@ -119,11 +119,11 @@ class Host:
         """Of our control group where it counts, else of the host: a container is slowed by what its own limit makes it wait."""
         text = self._group.pressure(name) or self._read(f"pressure/{name}")
         match = re.search(r"^some avg10=([\d.]+)", text, re.MULTILINE)
-        return (float(match[1]) / 100.0,) if match else (Missing("the kernel does not count it"),)
+        return (float(match[1]) / 100.0,) if match else (NoReading("the kernel does not count it"),)
 
     def _limited(self) -> Sequence[Reading]:
         limited = self._group.limited_s()
-        return (limited if limited is not None else Missing("there is no control group that counts it"),)
+        return (limited if limited is not None else NoReading("there is no control group that counts it"),)
 
     def _read(self, name: str) -> str:
         return (self._proc / name).read_text(errors="replace")
@@ -133,11 +133,11 @@ def _add_readings(readings: dict[str, Reading], names: Sequence[str], ask: Calla
     try:
         readings.update(zip(names, ask(), strict=True))
     except PermissionError:
-        readings.update(dict.fromkeys(names, Missing("this user may not read it")))
+        readings.update(dict.fromkeys(names, NoReading("this user may not read it")))
     except OSError:
-        readings.update(dict.fromkeys(names, Missing("the kernel does not count it")))
+        readings.update(dict.fromkeys(names, NoReading("the kernel does not count it")))
     except (LookupError, ValueError):
-        readings.update(dict.fromkeys(names, Missing("the kernel writes it in another form")))
+        readings.update(dict.fromkeys(names, NoReading("the kernel writes it in another form")))
 
 
 def _cpu_times(proc: Path) -> dict[str, list[int]]:
@@ -241,11 +241,11 @@ class HostElsewhere:
         self._psutil = psutil
         psutil.cpu_percent(percpu=True)
 
-    def devices(self) -> Sequence[Device]:
+    def devices(self) -> Sequence[SampledDevice]:
         return ()
 
     def read(self, at_s: float) -> Sequence[Sample]:
-        absent = Missing("this system does not count it")
+        absent = NoReading("this system does not count it")
         shares = [percent / 100.0 for percent in self._psutil.cpu_percent(percpu=True)]
         memory = self._psutil.virtual_memory()
         readings: dict[str, Reading] = {

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from chipwise.errors import BadInput, NotFound, OutsideFailed, TryLater
 from chipwise.observe.probe import MOST_SHARE, usable
-from chipwise.observe.sample import Device, Missing, Reading, Sample
+from chipwise.observe.sample import NoReading, Reading, Sample, SampledDevice
 
 WITHIN_S = 15.0  # until the first report
 MOST_BYTES = 4 << 20  # of a line
@@ -62,16 +62,16 @@ class Neuron:
         self._numbers = sorted(present if devices is None else devices)
         self._kind = _kind(report)
 
-    def devices(self) -> Sequence[Device]:
-        return [Device(f"neuron:{number}", self._kind) for number in self._numbers]
+    def devices(self) -> Sequence[SampledDevice]:
+        return [SampledDevice(f"neuron:{number}", self._kind) for number in self._numbers]
 
     def read(self, at_s: float) -> Sequence[Sample]:
         try:
             readings = readings_of(read_report(self._reports.newest()))
         except OutsideFailed as error:
-            failed = Missing(error.message)
+            failed = NoReading(error.message)
             return [Sample(at_s, f"neuron:{number}", dict.fromkeys(_NAMES, failed)) for number in self._numbers]
-        lost: dict[str, Reading] = {"busy": Missing("neuron-monitor does not list this device any more")}
+        lost: dict[str, Reading] = {"busy": NoReading("neuron-monitor does not list this device any more")}
         return [Sample(at_s, f"neuron:{number}", readings.get(number, lost)) for number in self._numbers]
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ def readings_of(report: Mapping[str, Any]) -> dict[int, dict[str, Reading]]:
                 continue
             held_devices.add(int(text) // cores)
             share = usable(core.get("neuroncore_utilization"), _AUTHOR, 100.0 * MOST_SHARE)
-            shares[int(text)] = _sum(shares.get(int(text), 0.0), share if isinstance(share, Missing) else share / 100.0)
+            shares[int(text)] = _sum(shares.get(int(text), 0.0), share if isinstance(share, NoReading) else share / 100.0)
         for device in held_devices & holders.keys():
             holders[device] += 1.0
         memory = _object(_object(content, "memory_used"), "neuron_runtime_used_bytes")
@@ -137,16 +137,16 @@ def readings_of(report: Mapping[str, Any]) -> dict[int, dict[str, Reading]]:
         for row in _list(_object(_object(report, "system_data"), "neuron_hw_counters"), "neuron_devices")
     }
     total_memory = hardware.get("neuron_device_memory_size")
-    absent = Missing("neuron-monitor does not report it")
+    absent = NoReading("neuron-monitor does not report it")
     result: dict[int, dict[str, Reading]] = {}
     for device in devices:
         own = [shares.get(core, 0.0) for core in range(device * cores, (device + 1) * cores)]
-        values = [share for share in own if not isinstance(share, Missing)]
-        lying = next((share for share in own if isinstance(share, Missing)), None)
+        values = [share for share in own if not isinstance(share, NoReading)]
+        lying = next((share for share in own if isinstance(share, NoReading)), None)
         row = errors.get(device)
         result[device] = {
             "busy": lying or sum(values) / cores,
-            "memory_used": Missing("neuron-monitor reports it for several devices together")
+            "memory_used": NoReading("neuron-monitor reports it for several devices together")
             if unknown_memory
             else used[device],
             "memory_total": absent if total_memory is None else usable(total_memory, _AUTHOR),
@@ -158,19 +158,19 @@ def readings_of(report: Mapping[str, Any]) -> dict[int, dict[str, Reading]]:
 
 
 def _errors(row: Mapping[str, Any], *names: str) -> Reading:
-    total: Reading = Missing("neuron-monitor does not report it")
+    total: Reading = NoReading("neuron-monitor does not report it")
     for name in names:
         if name in row:
-            total = _sum(0.0 if isinstance(total, Missing) else total, usable(row[name], _AUTHOR))
-            if isinstance(total, Missing):
+            total = _sum(0.0 if isinstance(total, NoReading) else total, usable(row[name], _AUTHOR))
+            if isinstance(total, NoReading):
                 break
     return total
 
 
 def _sum(first: Reading, second: Reading) -> Reading:
-    if isinstance(first, Missing):
+    if isinstance(first, NoReading):
         return first
-    return second if isinstance(second, Missing) else first + second
+    return second if isinstance(second, NoReading) else first + second
 
 
 def _object(content: object, name: str) -> Mapping[str, Any]:

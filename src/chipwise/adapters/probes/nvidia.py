@@ -17,7 +17,7 @@ from typing import Any
 
 from chipwise.errors import BadInput, MissingExtra, NotAllowed, NotFound, OutsideFailed
 from chipwise.observe.probe import usable
-from chipwise.observe.sample import Device, Missing, Reading, Sample
+from chipwise.observe.sample import NoReading, Reading, Sample, SampledDevice
 from chipwise.units import MIB
 
 SLOW_S = 10.0
@@ -104,7 +104,7 @@ class Nvidia:
         self._events = _Events(nvml)
         self._units = [_Unit(nvml, number, self._events) for number in numbers]
 
-    def devices(self) -> Sequence[Device]:
+    def devices(self) -> Sequence[SampledDevice]:
         return [unit.device() for unit in self._units]
 
     def read(self, at_s: float) -> Sequence[Sample]:
@@ -130,7 +130,7 @@ class _Events:
 
     def register(self, handle: Any) -> Reading:
         if self._waits is None:
-            return Missing(_REASONS[NOT_SUPPORTED])
+            return NoReading(_REASONS[NOT_SUPPORTED])
         try:
             self._nvml.nvmlDeviceRegisterEvents(handle, _XID_EVENT, self._waits)
         except self._nvml.NVMLError as error:
@@ -153,7 +153,7 @@ class _Unit:
         self._nvml, self.number, self._events = nvml, number, events
         self.source = f"nvidia:{number}"
         self._handle: Any = None
-        self._lost: Missing | None = None
+        self._lost: NoReading | None = None
         try:
             self._handle = nvml.nvmlDeviceGetHandleByIndex(number)
         except nvml.NVMLError as error:
@@ -164,9 +164,9 @@ class _Unit:
         self._slow: dict[str, Reading] = {}
         self._slow_at_s: float | None = None
 
-    def device(self) -> Device:
+    def device(self) -> SampledDevice:
         if self._handle is None:
-            return Device(self.source, "NVIDIA device that does not answer")
+            return SampledDevice(self.source, "NVIDIA device that does not answer")
         nvml, handle = self._nvml, self._handle
         name, identity, driver, bus = "", "", "", ""
         with suppress(nvml.NVMLError):
@@ -177,7 +177,7 @@ class _Unit:
             driver = _text(nvml.nvmlSystemGetDriverVersion())
         with suppress(nvml.NVMLError):
             bus = _text(nvml.nvmlDeviceGetPciInfo(handle).busId)
-        return Device(
+        return SampledDevice(
             source=self.source, name=name or "NVIDIA device", identity=identity, numa_node=_numa_node(bus), driver=driver
         )
 
@@ -257,7 +257,7 @@ class _Unit:
             reason = _reason(error)
             readings.update(dict.fromkeys(names, reason))
         except AttributeError:
-            readings.update(dict.fromkeys(names, Missing("nvidia-ml-py is too old for it")))
+            readings.update(dict.fromkeys(names, NoReading("nvidia-ml-py is too old for it")))
         else:
             readings.update((name, usable(float(value), "the driver")) for name, value in zip(names, values, strict=True))
 
@@ -272,11 +272,11 @@ class _Gpm:
     def __init__(self, nvml: Any, handle: Any) -> None:
         self._nvml, self._handle = nvml, handle
         self._samples: list[Any] = []
-        self._absent: Missing | None = None
+        self._absent: NoReading | None = None
         self._has_first = False
         try:
             if not nvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice:
-                self._absent = Missing(NO_GPM)
+                self._absent = NoReading(NO_GPM)
                 return
             self._samples = [nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()]
             self._question = nvml.c_nvmlGpmMetricsGet_t()
@@ -288,9 +288,9 @@ class _Gpm:
             self._has_first = True
         except nvml.NVMLError as error:
             unsupported = getattr(error, "value", None) in (NOT_SUPPORTED, FUNCTION_NOT_FOUND)
-            self._absent = Missing(NO_GPM) if unsupported else _reason(error)
+            self._absent = NoReading(NO_GPM) if unsupported else _reason(error)
         except AttributeError:
-            self._absent = Missing("nvidia-ml-py is too old for GPM counters")
+            self._absent = NoReading("nvidia-ml-py is too old for GPM counters")
 
     def read(self) -> dict[str, Reading]:
         if self._absent is not None:
@@ -301,7 +301,7 @@ class _Gpm:
             self._samples = [now, before]
             if not self._has_first:
                 self._has_first = True
-                return dict.fromkeys(_GPM, Missing("the next sample has it"))
+                return dict.fromkeys(_GPM, NoReading("the next sample has it"))
             self._question.sample1, self._question.sample2 = before, now
             nvml.nvmlGpmMetricsGet(self._question)
         except nvml.NVMLError as error:
@@ -311,7 +311,7 @@ class _Gpm:
         for place, (name, (_, scale)) in enumerate(_GPM.items()):
             metric = self._question.metrics[place]
             readings[name] = (
-                usable(metric.value * scale, "the driver") if metric.nvmlReturn == 0 else Missing(_words(metric.nvmlReturn))
+                usable(metric.value * scale, "the driver") if metric.nvmlReturn == 0 else NoReading(_words(metric.nvmlReturn))
             )
         return readings
 
@@ -320,16 +320,16 @@ class _Gpm:
             with suppress(Exception):
                 self._nvml.nvmlGpmSampleFree(sample)
         self._samples = []
-        self._absent = Missing("it is closed")
+        self._absent = NoReading("it is closed")
 
 
 def _words(code: int) -> str:
     return _REASONS.get(code, f"the driver refuses with code {code}")
 
 
-def _reason(error: Any) -> Missing:
+def _reason(error: Any) -> NoReading:
     code = getattr(error, "value", 0)
-    return Missing(_REASONS.get(code, f"the driver refuses: {error}"[:200]))
+    return NoReading(_REASONS.get(code, f"the driver refuses: {error}"[:200]))
 
 
 def _shares(rates: Any) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.errors import BadInput
-from chipwise.observe.sample import PROGRAM, Device, Missing, Reading, Sample
+from chipwise.observe.sample import PROGRAM, NoReading, Reading, Sample, SampledDevice
 
 TREE_S = 5.0
 LEAST_S = 0.45  # between two samples: they cost the program that is watched
@@ -28,9 +28,9 @@ SLOW_S = 10.0
 THREADS_AT_ONCE = 24
 OFTEN = 4  # threads that are looked at in every sample
 PROGRESS_BYTES = 64 << 10
-FIRST = Missing("the next sample has it: it is counted between two")
-_HIDDEN = Missing("this user may not read it")
-_NO_STEPS = Missing("the program does not report its steps; chipwise.job.steps() does")
+FIRST = NoReading("the next sample has it: it is counted between two")
+_HIDDEN = NoReading("this user may not read it")
+_NO_STEPS = NoReading("the program does not report its steps; chipwise.job.steps() does")
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.01
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
@@ -84,7 +84,7 @@ class ProgramProbe:
         self._slow: dict[str, Reading] = {}
         self._slow_at_s = -math.inf
 
-    def devices(self) -> Sequence[Device]:
+    def devices(self) -> Sequence[SampledDevice]:
         return ()
 
     def close(self) -> None: ...
@@ -124,7 +124,7 @@ class ProgramProbe:
         }
         readings |= zip(("io_read", "io_written", "disk_read"), [_HIDDEN] * 3 if self._io_hidden else self._io, strict=True)
         if not living:
-            readings = dict.fromkeys(readings, Missing("the program has ended"))
+            readings = dict.fromkeys(readings, NoReading("the program has ended"))
         return [Sample(at_s, PROGRAM, readings | self._reported() | self._slow)]
 
     def _processor(self, pid: int, cells: Sequence[str], *, begun_before: bool) -> float:
@@ -234,7 +234,7 @@ class _Nodes:
             core = int((proc / str(pids[0]) / "stat").read_text().rpartition(")")[2].split()[36])
             row = self._distances[self._of_core[core]]
             return {"device_numa_distance": float(max(row[node] for node in self._device_nodes))}
-        return {"device_numa_distance": Missing("the kernel does not say which node a core is in")}
+        return {"device_numa_distance": NoReading("the kernel does not say which node a core is in")}
 
 
 def cores(text: str) -> list[int]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from chipwise.errors import BadInput, NotAllowed, OutsideFailed, TryLater
 from chipwise.observe.probe import MOST_SHARE, usable
-from chipwise.observe.sample import SERVER, Device, Missing, Reading, Sample
+from chipwise.observe.sample import SERVER, NoReading, Reading, Sample, SampledDevice
 from chipwise.units import MIB
 
 WITHIN_S = 3.0
@@ -124,7 +124,7 @@ class Endpoint:
     def __init__(self, url: str, fetch: Callable[[str], str]) -> None:
         self._url, self._fetch = url, fetch
         self._known: dict[str, tuple[str, ...]] = {}  # metrics of each source, to be reported as missing when it is silent
-        self._devices: dict[str, Device] = {}
+        self._devices: dict[str, SampledDevice] = {}
         self._server = f"{SERVER}:{address(url)}"
 
     def check(self) -> None:
@@ -135,14 +135,14 @@ class Endpoint:
                 remedy="It reads those of the DCGM exporter, vLLM, TGI and SGLang.",
             )
 
-    def devices(self) -> Sequence[Device]:
+    def devices(self) -> Sequence[SampledDevice]:
         return tuple(self._devices.values())
 
     def read(self, at_s: float) -> Sequence[Sample]:
         try:
             return self._samples(at_s, self._fetch(self._url))
         except OutsideFailed as error:
-            silent = Missing(error.message[:200])
+            silent = NoReading(error.message[:200])
             return [Sample(at_s, source, dict.fromkeys(names, silent)) for source, names in self._known.items()]
 
     def close(self) -> None: ...
@@ -163,7 +163,7 @@ class Endpoint:
                     labels = row.labels
                     name = labels.get("modelName") or "NVIDIA device"
                     driver = labels.get("DCGM_FI_DRIVER_VERSION", "")
-                    self._devices[source] = Device(
+                    self._devices[source] = SampledDevice(
                         source, name[:200], identity=labels.get("UUID", "")[:200], driver=driver[:200]
                     )
             if source in by_source or len(by_source) < MOST_DEVICES:
@@ -174,11 +174,11 @@ class Endpoint:
 
 def _add(readings: dict[str, Reading], meaning: _Meaning, value: float) -> None:
     blank = math.isfinite(value) and value >= _BLANK
-    reading = Missing(f"{_AUTHOR} has no value for it") if blank else usable(value * meaning.scale, _AUTHOR, meaning.highest)
+    reading = NoReading(f"{_AUTHOR} has no value for it") if blank else usable(value * meaning.scale, _AUTHOR, meaning.highest)
     before = readings.get(meaning.metric)
-    if before is None or isinstance(reading, Missing):
+    if before is None or isinstance(reading, NoReading):
         readings[meaning.metric] = reading
-    elif not isinstance(before, Missing):
+    elif not isinstance(before, NoReading):
         readings[meaning.metric] = before + reading if meaning.adds else max(before, reading)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from chipwise.adapters.profiling.case import sizes
 from chipwise.adapters.profiling.device import Device, connect
 from chipwise.adapters.profiling.timing import summary
-from chipwise.perf.profile import Sample
+from chipwise.perf.profile import ProfileSample
 
 _MIB = 2**20
 _SIZES = (256 * _MIB, 16 * _MIB, _MIB, 64 * 2**10, 1024 * _MIB)
@@ -31,7 +31,7 @@ _KINDS = ("all-reduce", "all-gather", "reduce-scatter")
 _START_S = 60.0  # importing torch in each process and joining them
 
 
-def measured(device: Device, quick: bool, seconds: float) -> tuple[list[Sample], list[str]]:
+def measured(device: Device, quick: bool, seconds: float) -> tuple[list[ProfileSample], list[str]]:
     """The samples and, where there are none, the reason. Never raises for what happens in the processes."""
     if device.gpu and device.count < 2:
         return [], ["collectives: this machine has one device; two or more are needed."]
@@ -67,13 +67,13 @@ def _wait(processes: list[subprocess.Popen[bytes]], seconds: float) -> None:
         time.sleep(0.05)
 
 
-def _read(path: Path) -> list[Sample]:
+def _read(path: Path) -> list[ProfileSample]:
     samples = []
     for line in path.read_text().splitlines() if path.exists() else ():
         with contextlib.suppress(ValueError):  # the line that was being written when the process ended
             kind, size, devices, seconds, spread = json.loads(line)
             samples.append(
-                Sample(
+                ProfileSample(
                     kind=kind,
                     shape=sizes(bytes=size, devices=devices),
                     precision="bf16",

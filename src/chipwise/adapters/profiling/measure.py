@@ -17,7 +17,7 @@ from chipwise.adapters.profiling.case import Case
 from chipwise.adapters.profiling.device import Device, connect
 from chipwise.adapters.profiling.timing import time_calls
 from chipwise.errors import BadInput, OutsideFailed
-from chipwise.perf.profile import Profile, Sample
+from chipwise.perf.profile import Profile, ProfileSample
 
 Tell = Callable[[int, int | None, str], None]  # cases done, of how many (None: not known yet), and what comes next
 
@@ -55,7 +55,7 @@ class ProfileSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    samples: tuple[Sample, ...]
+    samples: tuple[ProfileSample, ...]
     notes: tuple[str, ...]
     cases: int  # tried or left out
 
@@ -106,7 +106,7 @@ def _printable(notes: tuple[str, ...]) -> tuple[str, ...]:
 def _all(device: Device, settings: ProfileSettings, tell: Tell) -> _Outcome:
     began = time.perf_counter()
     notes = [] if device.gpu else ["No GPU: this is the processor, at smaller sizes."]
-    samples: list[Sample] = []
+    samples: list[ProfileSample] = []
     plan = {
         name: sorted((case for case in cases(device) if case.core or not settings.quick), key=lambda case: not case.core)
         for name, (cases, _) in _FAMILIES.items()
@@ -136,7 +136,7 @@ def _all(device: Device, settings: ProfileSettings, tell: Tell) -> _Outcome:
 def _family(
     name: str, device: Device, cases: list[Case], seconds: float, until: float, tell: Callable[[int, str], None]
 ) -> _Outcome:
-    samples: list[Sample] = []
+    samples: list[ProfileSample] = []
     failures: dict[str, list[str]] = {}
     left_out = 0
     for index, case in enumerate(cases):
@@ -148,7 +148,7 @@ def _family(
         try:
             timing = time_calls(device, case.prepare(), seconds, case.graph)
             samples.append(
-                Sample(
+                ProfileSample(
                     kind=case.kind,
                     shape=case.shape,
                     precision=case.precision,

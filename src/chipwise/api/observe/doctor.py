@@ -16,7 +16,7 @@ from chipwise.observe.recording import load
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-    from chipwise.observe.sample import Device, Recording
+    from chipwise.observe.sample import Recording, SampledDevice
 
 USUAL_S = 30.0
 
@@ -53,6 +53,6 @@ def diagnosed(session: Session, recording: Recording) -> Diagnosis:
     return diagnosis
 
 
-def _chip(session: Session, device: Device) -> str | None:
+def _chip(session: Session, device: SampledDevice) -> str | None:
     name = device.chip or device.name
     return session.names.one_chip(name).chip.name if session.names.chips_or_none(name) else None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from chipwise.errors import BadInput, NoResult
-from chipwise.observe.sample import Missing, Recording, Sample
+from chipwise.observe.sample import NoReading, Recording, Sample
 from chipwise.observe.series import SampleStore
 from chipwise.observe.summary import Summary
 
@@ -278,7 +278,7 @@ def view(samples: Sequence[Sample]) -> dict[str, Any]:
         "at_s": round(samples[0].at_s, 3) if samples else None,
         "sources": {
             sample.source: {
-                name: {"missing": reading.reason} if isinstance(reading, Missing) else reading
+                name: {"missing": reading.reason} if isinstance(reading, NoReading) else reading
                 for name, reading in sample.readings.items()
             }
             for sample in samples

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chipwise.observe.characterise.values import Bounded, Quantity
-from chipwise.observe.sample import Missing
+from chipwise.observe.sample import NoReading
 
 LEAST_ERROR = 0.03
 
@@ -19,7 +19,7 @@ LEAST_ERROR = 0.03
 def parallel_share(seconds: Mapping[int, tuple[float, float, float]]) -> Quantity:
     """`seconds`: by number of threads, the time of the same work, its low and its high."""
     if 1 not in seconds or len(seconds) < 2:
-        return Missing("runs with different numbers of threads are needed, on two cores or more")
+        return NoReading("runs with different numbers of threads are needed, on two cores or more")
     alone = seconds[1][0]
     numerator = denominator = 0.0
     slack = LEAST_ERROR
@@ -41,7 +41,7 @@ def parallel_share(seconds: Mapping[int, tuple[float, float, float]]) -> Quantit
 def share_of_cores(cores: float, vcpus: int) -> Quantity:
     """By how many cores it kept busy on average."""
     if vcpus < 2:
-        return Missing("the machine has one core only")
+        return NoReading("the machine has one core only")
     busy = min(max(cores, 1.0), float(vcpus))
     share = (1 - 1 / busy) / (1 - 1 / vcpus)
     return Bounded(_bounded(share), _bounded(share - 0.2), _bounded(share + 0.2), "the cores that it kept busy, on average")

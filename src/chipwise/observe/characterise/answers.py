@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chipwise.observe.characterise.values import RUN, SECOND, STEP_WORDS, Bounded, Characterisation
-from chipwise.observe.sample import Missing
+from chipwise.observe.sample import NoReading
 from chipwise.text import duration, number, size
 
 BUSY = 0.8  # of a core: below, it waits for something else
@@ -30,7 +30,7 @@ def measured_answers(character: Characterisation) -> tuple[MeasuredAnswer, ...]:
 
 def _parallel(character: Characterisation) -> str:
     share = character.parallel
-    if isinstance(share, Missing):
+    if isinstance(share, NoReading):
         return f"Not measured: {share.reason}."
     spread = f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%}, by {share.basis})"
     if share.value < 0.02:
@@ -60,7 +60,7 @@ def _latency(character: Characterisation) -> str:
 
 def _waits(character: Characterisation) -> bool:
     """For something else than a core: neither for a device nor for other programs that held the cores."""
-    if isinstance(character.cores, Missing) or isinstance(character.device_memory, Bounded):
+    if isinstance(character.cores, NoReading) or isinstance(character.device_memory, Bounded):
         return False
     return character.cores.value / max(1.0 - character.delayed, 0.01) < BUSY
 
@@ -84,7 +84,7 @@ def _scaling(character: Characterisation) -> str:
 
 def _budget(character: Characterisation) -> str:
     assert isinstance(character.step_s, Bounded)
-    if isinstance(character.steps, Missing):
+    if isinstance(character.steps, NoReading):
         return (
             f"How many steps there are is not known ({character.steps.reason}); the prices below are for one day of steps here."
         )

@@ -23,7 +23,7 @@ from chipwise.observe.characterise.values import (
     Observed,
     Quantity,
 )
-from chipwise.observe.sample import Missing, Sample
+from chipwise.observe.sample import NoReading, Sample
 
 MARKED = (OPTIMIZER, BAR, FORWARD, LOADER)  # kinds whose steps have times, the surest first
 RUN_ERROR = 0.05  # of the time of one run: what the next would differ by, a rule of thumb
@@ -143,7 +143,7 @@ def _crowded(delayed: float) -> tuple[str, ...]:
 
 def delayed_share(samples: Sequence[Sample], cores: Quantity) -> float:
     values = [(sample.at_s, value) for sample in samples if (value := sample.value("cpu_delayed")) is not None]
-    if len(values) < 2 or isinstance(cores, Missing):
+    if len(values) < 2 or isinstance(cores, NoReading):
         return 0.0
     delayed = max(values[-1][1] - values[0][1], 0.0) / (values[-1][0] - values[0][0])
     return delayed / (delayed + cores.value) if delayed + cores.value > 0 else 0.0
@@ -158,21 +158,21 @@ def _per_step(seen: ProgramRuns, rhythm: Pace) -> StepCounts:
     if rhythm.step == RUN and run is not None and not run.ended:
         steps = None
     if run is None:
-        per_step = StepCounts(Missing("no run was counted"), Missing("no run was counted"), "fp64")
+        per_step = StepCounts(NoReading("no run was counted"), NoReading("no run was counted"), "fp64")
     else:
         per_step = counted(counts, rhythm.step, steps)
     counters = seen.timed.counters
-    if isinstance(per_step.flop, Missing) and not isinstance(counters, Missing) and counters.get("flop"):
+    if isinstance(per_step.flop, NoReading) and not isinstance(counters, NoReading) and counters.get("flop"):
         return from_counters(counters, seen.timed.wall_s / rhythm.seconds[0], per_step.precision)
-    if isinstance(per_step.flop, Missing) and isinstance(counters, Missing):
+    if isinstance(per_step.flop, NoReading) and isinstance(counters, NoReading):
         reason = f"{per_step.flop.reason}; the processor's counters: {counters.reason}"
-        return StepCounts(Missing(reason), Missing(reason), per_step.precision)
+        return StepCounts(NoReading(reason), NoReading(reason), per_step.precision)
     return per_step
 
 
 def _parallel(seen: ProgramRuns, rhythm: Pace, cores: Quantity, device: str) -> Quantity:
     if device != "cpu":
-        return Missing(f"the work is done by {device}, whatever the number of threads")
+        return NoReading(f"the work is done by {device}, whatever the number of threads")
     times = {}
     for threads, observed in seen.by_threads.items():
         rhythm_there = pace(observed, observed.counts)
@@ -180,8 +180,8 @@ def _parallel(seen: ProgramRuns, rhythm: Pace, cores: Quantity, device: str) -> 
             times[threads] = rhythm_there.seconds
     if len(times) > 1:
         return amdahl.parallel_share(times)
-    if isinstance(cores, Missing) or seen.hardware.vcpus is None:
-        return Missing("neither runs with other numbers of threads nor the cores in use are known")
+    if isinstance(cores, NoReading) or seen.hardware.vcpus is None:
+        return NoReading("neither runs with other numbers of threads nor the cores in use are known")
     return amdahl.share_of_cores(cores.value, seen.hardware.vcpus)
 
 
@@ -202,15 +202,15 @@ def _steps(seen: ProgramRuns, rhythm: Pace) -> Quantity:
     if rhythm.step == BAR and (total := _number(facts, "bar_total")):
         return Bounded(total, total, total, "the length of its progress bar")
     if rhythm.step in (OPTIMIZER, LOADER, FORWARD) and (epoch := _number(facts, "batches_per_epoch")):
-        return Missing(f"an epoch has {epoch:,.0f} batches; how many epochs there are is not known")
-    return Missing("the program does not tell")
+        return NoReading(f"an epoch has {epoch:,.0f} batches; how many epochs there are is not known")
+    return NoReading("the program does not tell")
 
 
 def _waited(timed: Observed, rhythm: Pace) -> Quantity:
     facts = timed.counts or {}
     batches, waited = _number(facts, "batches"), _number(facts, "data_wait_s")
     if not batches:
-        return Missing("it has no DataLoader")
+        return NoReading("it has no DataLoader")
     return Bounded.near(min(waited / batches / rhythm.seconds[0], 1.0), 0.1, "the time that the DataLoader took")
 
 
@@ -220,31 +220,31 @@ def _near(value: float, relative: float) -> tuple[float, float, float]:
 
 def _mean(samples: Sequence[Sample], name: str, basis: str) -> Quantity:
     values = [value for sample in samples if (value := sample.value(name)) is not None]
-    return Bounded(fmean(values), min(values), max(values), basis) if values else Missing("it was over before it was sampled")
+    return Bounded(fmean(values), min(values), max(values), basis) if values else NoReading("it was over before it was sampled")
 
 
 def _peak(samples: Sequence[Sample], name: str) -> Quantity:
     values = [value for sample in samples if (value := sample.value(name)) is not None]
     if not values:
-        return Missing("it was over before it was sampled")
+        return NoReading("it was over before it was sampled")
     return Bounded(max(values), max(values), 1.05 * max(values), "the highest of all samples")
 
 
 def _grown(samples: Sequence[Sample], name: str, steps: float, basis: str) -> Quantity:
     values = [value for sample in samples if (value := sample.value(name)) is not None]
     if len(values) < 2 or steps <= 0:
-        return Missing("the system does not show it for this program")
+        return NoReading("the system does not show it for this program")
     return Bounded.near(max(values[-1] - values[0], 0.0) / steps, 0.1, basis)
 
 
 def _stated(facts: Mapping[str, object], name: str, basis: str, reason: str) -> Quantity:
     value = _number(facts, name)
-    return Bounded(value, value, value, basis) if value else Missing(reason)
+    return Bounded(value, value, value, basis) if value else NoReading(reason)
 
 
 def _sum_of(value: object, steps: float, basis: str, reason: str) -> Quantity:
     total = sum(value.values()) if isinstance(value, Mapping) else 0.0
-    return Bounded.near(total / steps, 0.01, basis) if total and steps else Missing(reason)
+    return Bounded.near(total / steps, 0.01, basis) if total and steps else NoReading(reason)
 
 
 def _silent(samples: Sequence[Sample]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chipwise.observe.characterise.values import Bounded, Network, Quantity
-from chipwise.observe.sample import Missing
+from chipwise.observe.sample import NoReading
 
 LEAST_COVERED = 0.5
 COUNT_ERROR = 0.01  # of a count that was the same in every step
@@ -47,7 +47,7 @@ def counted(counts: Mapping[str, object] | None, step: str, steps: float | None)
 def from_counters(counters: Mapping[str, float], steps: float, precision: str) -> StepCounts:
     """By the processor: floating-point operations that were retired, and lines that came from memory."""
     lines = counters.get("cache_misses")
-    moved: Quantity = Missing("the processor does not count what comes from memory")
+    moved: Quantity = NoReading("the processor does not count what comes from memory")
     if lines is not None:
         moved = Bounded.near(lines * LINE_BYTES / steps, 0.3, "misses of the last cache, 64 bytes each")
     flop = Bounded.near(counters["flop"] / steps, 0.05, "the processor's counters")
@@ -55,7 +55,7 @@ def from_counters(counters: Mapping[str, float], steps: float, precision: str) -
 
 
 def _none(reason: str) -> StepCounts:
-    return StepCounts(Missing(reason), Missing(reason), USUAL_PRECISION)
+    return StepCounts(NoReading(reason), NoReading(reason), USUAL_PRECISION)
 
 
 def _of_torch(counts: Mapping[str, object]) -> StepCounts:

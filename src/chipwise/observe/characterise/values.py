@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from chipwise.observe.sample import Missing, Sample
+from chipwise.observe.sample import NoReading, Sample
 
 OPTIMIZER, JOB, BAR, LOADER, FORWARD, REPEAT, RUN, SECOND = (
     "optimizer",
@@ -30,7 +30,7 @@ STEP_WORDS = {
 }
 
 
-NOT_READ = Missing("they were not read")
+NOT_READ = NoReading("they were not read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Bounded:
         return cls(value, value * (1 - relative), value * (1 + relative), basis)
 
 
-Quantity = Bounded | Missing
+Quantity = Bounded | NoReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Observed:
     step_times: Mapping[str, Sequence[float]]  # by kind: when each step ended
     samples: Sequence[Sample] = ()
     counts: Mapping[str, object] | None = None  # as the hook wrote them
-    counters: Mapping[str, float] | Missing = NOT_READ  # of the processor: instructions, flop, ...
+    counters: Mapping[str, float] | NoReading = NOT_READ  # of the processor: instructions, flop, ...
     progress: Mapping[str, float | None] | None = None  # of chipwise.job
 
     @property
@@ -123,9 +123,9 @@ class Characterisation:
     @property
     def intensity(self) -> Quantity:
         """FLOP per byte."""
-        if isinstance(self.flop, Missing):
+        if isinstance(self.flop, NoReading):
             return self.flop
-        if isinstance(self.moved, Missing):
+        if isinstance(self.moved, NoReading):
             return self.moved
         low, high = self.flop.low / self.moved.high, self.flop.high / self.moved.low
         return Bounded(self.flop.value / self.moved.value, low, high, self.flop.basis)

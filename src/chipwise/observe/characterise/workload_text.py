@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from chipwise.observe.characterise.values import RUN, SECOND, STEP_WORDS, Bounded, Characterisation, Network, Quantity
-from chipwise.observe.sample import Missing
+from chipwise.observe.sample import NoReading
 from chipwise.text import duration, number, size
 from chipwise.units import DAY
 
@@ -40,7 +40,7 @@ def _amount_of_work(character: Characterisation) -> Iterator[str]:
         return
     assert isinstance(character.step_s, Bounded)
     steps = character.steps
-    if isinstance(steps, Missing):
+    if isinstance(steps, NoReading):
         count = max(round(DAY / character.step_s.value), 1)
         comment = f"NOT KNOWN ({steps.reason}): as many as fit into a day here; set what you need"
     else:
@@ -149,7 +149,7 @@ def _interval(amount: Bounded) -> str:
 
 
 def _words(amount: Quantity, write: object) -> str:
-    if isinstance(amount, Missing):
+    if isinstance(amount, NoReading):
         return f"not known ({amount.reason})"
     assert callable(write)
     return str(write(amount.value))

@@ -13,7 +13,7 @@ from chipwise.observe.health.verdict import Condition, JobEffect, Verdict, rank
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class HealthPolicy:
     drains: bool = True
     cordons: bool = True  # nodes of a cluster, whose scheduler cannot leave out one device
     moves: bool = True  # jobs, from their last checkpoint
@@ -60,7 +60,7 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class HealthReport:
     """For people; nothing is done."""
 
     device: str
@@ -68,12 +68,12 @@ class Report:
     job: str = ""  # whose own fault it is
 
 
-Action = Drain | Cordon | Move | Replace | Report
+Action = Drain | Cordon | Move | Replace | HealthReport
 
 
-def decide(verdicts: Iterable[Verdict], machine: MachineUse, policy: Policy | None = None) -> tuple[Action, ...]:
+def decide(verdicts: Iterable[Verdict], machine: MachineUse, policy: HealthPolicy | None = None) -> tuple[Action, ...]:
     """In the order in which they are to be done: nothing new comes before something old leaves."""
-    rules = policy or Policy()
+    rules = policy or HealthPolicy()
     local = sorted(
         (verdict for verdict in verdicts if verdict.device in machine.devices or verdict.device == f"node:{machine.name}"),
         key=lambda verdict: (-rank(verdict.state), verdict.device),
@@ -81,7 +81,7 @@ def decide(verdicts: Iterable[Verdict], machine: MachineUse, policy: Policy | No
     sick = [verdict for verdict in local if rank(verdict.state) >= rank(Condition.DRAIN)]
     actions: list[Action] = [action for verdict in local for action in _reports(verdict, machine)]
     if not sick or not rules.drains:
-        return (*actions, *(Report(verdict.device, verdict.reason) for verdict in sick))
+        return (*actions, *(HealthReport(verdict.device, verdict.reason) for verdict in sick))
     if rules.cordons and machine.is_node:
         actions.append(Cordon(machine.name, sick[0].reason))
     actions += [Drain(verdict.device, verdict.reason) for verdict in sick if verdict.device in machine.devices]
@@ -93,12 +93,12 @@ def decide(verdicts: Iterable[Verdict], machine: MachineUse, policy: Policy | No
     return tuple(actions)
 
 
-def _reports(verdict: Verdict, machine: MachineUse) -> Iterator[Report]:
+def _reports(verdict: Verdict, machine: MachineUse) -> Iterator[HealthReport]:
     if verdict.is_programs_fault:
         jobs = [job for job, devices in machine.jobs.items() if verdict.device in devices]
-        yield Report(verdict.device, verdict.reason, jobs[0] if len(jobs) == 1 else "")
+        yield HealthReport(verdict.device, verdict.reason, jobs[0] if len(jobs) == 1 else "")
     elif verdict.state is Condition.WATCH:
-        yield Report(verdict.device, verdict.reason)
+        yield HealthReport(verdict.device, verdict.reason)
 
 
 def _moves(sick: Sequence[Verdict], machine: MachineUse) -> Iterator[Move]:

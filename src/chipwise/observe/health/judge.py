@@ -12,7 +12,7 @@ from dataclasses import replace
 from chipwise.observe.health.kernel_log import Log
 from chipwise.observe.health.sensors import signs as sensed
 from chipwise.observe.health.verdict import Blame, Condition, Sign, Verdict, rank, worst
-from chipwise.observe.sample import Device, Recording
+from chipwise.observe.sample import Recording, SampledDevice
 
 PROGRAMS = 3  # that fail on one device alone
 AGAIN = {79: 2, 48: 3, 64: 1, 110: 2}  # XID: from how many times on a reset has not helped
@@ -50,7 +50,7 @@ def judge(
     return Verdict(device=device, state=state, reason=reason, signs=tuple(joined), name=name)
 
 
-def _known(devices: Iterable[Device], log: Log) -> dict[str, str]:
+def _known(devices: Iterable[SampledDevice], log: Log) -> dict[str, str]:
     """Names of the log to names of the recording, by the UUIDs that both carry."""
     by_identity = {device.identity: device.source for device in devices if device.identity}
     return {logged: by_identity[identity] for logged, identity in log.identities if identity in by_identity}

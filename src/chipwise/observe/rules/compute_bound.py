@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.observe.evidence import Evidence, ObservedDevice
-from chipwise.observe.finding import Finding, Interval, Severity
+from chipwise.observe.finding import EstimatedRange, Finding, Severity
 from chipwise.observe.judging import Explains, Signs, fact, over_devices
 
 ABOUT = "The arithmetic units are the limit: well used."
@@ -26,7 +26,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=signs.confidence,
         lost_share=signs.lost_share,
-        speedup=Interval(low=1.0, value=1.1, high=2.0),
+        speedup=EstimatedRange(low=1.0, value=1.1, high=2.0),
         next_step="Nothing need be done; FP8 or a faster chip would be the next step (chipwise compare).",
         source=signs.source,
     )

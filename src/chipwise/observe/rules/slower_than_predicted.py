@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.observe.evidence import Evidence
-from chipwise.observe.finding import Fact, Finding, Interval, Severity
+from chipwise.observe.finding import EstimatedRange, Fact, Finding, Severity
 from chipwise.observe.judging import Explains
 from chipwise.text import number
 
@@ -33,7 +33,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
             span_s=evidence.window_s,
             confidence=0.5,
             lost_share=lost,
-            speedup=Interval(low=max(low / measured, 1.0), value=value / measured, high=high / measured),
+            speedup=EstimatedRange(low=max(low / measured, 1.0), value=value / measured, high=high / measured),
             next_step="Profile some steps (torch.profiler, nsys); if the program is right, calibrate: chipwise calibrate.",
         )
         return

@@ -10,7 +10,7 @@ import pytest
 
 from chipwise.adapters.probes import amd
 from chipwise.errors import BadInput, NotFound, OutsideFailed
-from chipwise.observe.sample import Missing
+from chipwise.observe.sample import NoReading
 from chipwise.units import MIB
 
 
@@ -55,13 +55,13 @@ def test_the_json_of_the_program(content: object) -> None:
 
 def test_what_a_chip_has_not_is_a_reason() -> None:
     [readings] = amd.read_json(json.dumps([{"gpu": 3, "usage": "N/A", "power": {"socket_power": "N/A"}}])).values()
-    assert set(readings.values()) == {Missing("amd-smi does not report it on this chip")}
+    assert set(readings.values()) == {NoReading("amd-smi does not report it on this chip")}
 
 
 @pytest.mark.parametrize("value", [-1, 400, "abc", True, [1]])
 def test_a_share_that_cannot_be_is_a_reason(value: object) -> None:
     odd = DEVICE | {"usage": {"gfx_activity": measured(value, "%")}}
-    assert isinstance(amd.read_json(json.dumps([odd]))[0]["busy"], Missing)
+    assert isinstance(amd.read_json(json.dumps([odd]))[0]["busy"], NoReading)
 
 
 @pytest.mark.parametrize("text", ["", "not json", "[" * 10_000])
@@ -96,7 +96,7 @@ def test_a_program_that_fails_later_is_a_reason() -> None:
     answers = [json.dumps([DEVICE])]
     probe = amd.connect(run=lambda: answers.pop())
     [sample] = probe.read(0.0)
-    assert isinstance(sample.readings["busy"], Missing)
+    assert isinstance(sample.readings["busy"], NoReading)
 
 
 def failing(*_: object) -> Any:
@@ -125,5 +125,5 @@ def test_the_library_and_what_it_does_not_support() -> None:
     assert sample.readings == pytest.approx(READINGS)
     library.amdsmi_get_power_info = failing
     [sample] = probe.read(1.0)
-    assert isinstance(sample.readings["power"], Missing)
+    assert isinstance(sample.readings["power"], NoReading)
     assert sample.value("busy") == 0.97

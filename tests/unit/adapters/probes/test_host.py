@@ -8,7 +8,7 @@ import pytest
 
 from chipwise.adapters.probes import host
 from chipwise.observe import metrics
-from chipwise.observe.sample import Missing, Sample
+from chipwise.observe.sample import NoReading, Sample
 
 STAT = "cpu  {0} 0 0 {1} 0 0 0 0 0 0\ncpu0 {0} 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 {1} 0 0 0 0 0 0\nintr 5\n"
 DISKS = """\
@@ -68,7 +68,7 @@ def test_every_quantity_of_a_host_is_read(proc: Path, tmp_path: Path) -> None:
     assert (sample.value("disk_read"), sample.value("disk_written")) == (110 * 512, 220 * 512)
     assert (sample.value("network_received"), sample.value("network_sent")) == (1000.0, 2000.0)
     assert [sample.value(f"pressure_{name}") for name in ("cpu", "memory", "io")] == [0.125, 0.0, 0.5]
-    assert isinstance(sample.readings["cpu_limited"], Missing)
+    assert isinstance(sample.readings["cpu_limited"], NoReading)
 
 
 def test_the_control_group_limits_what_there_is(proc: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from chipwise.adapters.probes import neuron
 from chipwise.errors import BadInput, NotFound, OutsideFailed
-from chipwise.observe.sample import Missing
+from chipwise.observe.sample import NoReading
 
 
 def runtime(pid: int, cores: dict[str, float], memory: dict[str, int] | None = None) -> dict[str, Any]:
@@ -69,20 +69,20 @@ def test_cores_are_joined_to_their_devices() -> None:
         }
     )
     assert readings[1]["busy"] == 0.0
-    assert readings[1]["ecc_corrected"] == Missing("neuron-monitor does not report it")
+    assert readings[1]["ecc_corrected"] == NoReading("neuron-monitor does not report it")
 
 
 def test_memory_without_a_breakdown_belongs_to_the_only_device() -> None:
     alone = REPORT | {"neuron_runtime_data": [runtime(10, {"2": 10.0})]}
     assert neuron.readings_of(alone)[1]["memory_used"] == 1000.0
     both = REPORT | {"neuron_runtime_data": [runtime(10, {"0": 10.0, "2": 10.0})]}
-    assert isinstance(neuron.readings_of(both)[0]["memory_used"], Missing)
+    assert isinstance(neuron.readings_of(both)[0]["memory_used"], NoReading)
 
 
 @pytest.mark.parametrize("share", [-1.0, 1000.0, "x", None])
 def test_a_share_that_cannot_be_is_a_reason(share: Any) -> None:
     odd = REPORT | {"neuron_runtime_data": [runtime(10, {"0": share})]}
-    assert isinstance(neuron.readings_of(odd)[0]["busy"], Missing)
+    assert isinstance(neuron.readings_of(odd)[0]["busy"], NoReading)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_program_that_ends_is_a_reason(tmp_path: Path) -> None:
     probe = neuron.connect([0], command=[command])
     probe._reports._thread.join(5.0)
     [sample] = probe.read(1.0)
-    assert sample.readings["busy"] == Missing("neuron-monitor ended.")
+    assert sample.readings["busy"] == NoReading("neuron-monitor ended.")
     probe.close()
 
 

@@ -11,7 +11,7 @@ import pytest
 from chipwise.adapters.probes import nvidia
 from chipwise.errors import BadInput, ChipwiseError, MissingExtra, NotAllowed, NotFound, OutsideFailed
 from chipwise.observe import metrics
-from chipwise.observe.sample import Missing
+from chipwise.observe.sample import NoReading
 from chipwise.units import GIB, MIB
 from nvml_stand_in import Nvml
 
@@ -78,7 +78,7 @@ def test_a_call_that_fails_is_a_reason_and_never_a_zero(call: str) -> None:
     probe = nvidia.connect(nvml=nvml)
     probe.devices()
     [sample] = probe.read(0.0)
-    reasons = {reading.reason for reading in sample.readings.values() if isinstance(reading, Missing)}
+    reasons = {reading.reason for reading in sample.readings.values() if isinstance(reading, NoReading)}
     assert reasons <= {"the driver does not allow this user to read it"}
     is_about_a_reading = call not in (
         "nvmlDeviceGetName", "nvmlDeviceGetUUID", "nvmlDeviceGetPciInfo", "nvmlDeviceGetCurrentClocksThrottleReasons"
@@ -88,7 +88,7 @@ def test_a_call_that_fails_is_a_reason_and_never_a_zero(call: str) -> None:
 
 def test_a_chip_before_hopper_has_no_counters_and_all_else() -> None:
     [sample] = nvidia.connect(nvml=Nvml(supports_gpm=False)).read(0.0)
-    assert sample.readings["sm_active"] == Missing(nvidia.NO_GPM)
+    assert sample.readings["sm_active"] == NoReading(nvidia.NO_GPM)
     assert sample.value("power") == 692.0
 
 
@@ -98,7 +98,7 @@ def test_an_old_driver_says_so_and_is_asked_by_the_old_name() -> None:
     assert [sample.value(f"throttled_{cause}") for cause in ("power", "heat", "hardware")] == [0.0, 1.0, 1.0]
     nvml.failing["nvmlDeviceGetTotalEnergyConsumption"] = nvidia.FUNCTION_NOT_FOUND
     [sample] = nvidia.connect(nvml=nvml).read(0.0)
-    assert sample.readings["energy"] == Missing("the driver is too old for it")
+    assert sample.readings["energy"] == NoReading("the driver is too old for it")
 
 
 @pytest.mark.parametrize("value", [math.nan, -1.0, math.inf])
@@ -106,8 +106,8 @@ def test_a_counter_that_cannot_be_is_a_reason(value: float) -> None:
     nvml = Nvml(gpm_returns={5: 3})
     nvml.gpm_values[2] = value
     [sample] = nvidia.connect(nvml=nvml).read(0.0)
-    assert isinstance(sample.readings["sm_active"], Missing)
-    assert sample.readings["tensor_active"] == Missing("this chip or driver has no such sensor")
+    assert isinstance(sample.readings["sm_active"], NoReading)
+    assert sample.readings["tensor_active"] == NoReading("this chip or driver has no such sensor")
     assert sample.value("dram_active") == 0.16
 
 
@@ -116,7 +116,7 @@ def test_a_lost_gpu_leaves_the_others_alone() -> None:
     probe = nvidia.connect(nvml=nvml)
     nvml.failing |= dict.fromkeys(CALLS, nvidia.GPU_IS_LOST)
     for sample in probe.read(0.0):
-        assert sample.readings["power"] == Missing("the GPU is lost: restart the machine")
+        assert sample.readings["power"] == NoReading("the GPU is lost: restart the machine")
 
 
 def test_an_error_code_of_the_driver_stays() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from chipwise.adapters.probes import program
 from chipwise.errors import BadInput
-from chipwise.observe.sample import Missing
+from chipwise.observe.sample import NoReading
 
 STAT = (
     "{pid} (a ) b) R 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 {threads} 0 0 0 {pages} 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 {core} 0\n"
@@ -116,12 +116,12 @@ def test_reads_are_counted_from_the_first_look_and_of_new_processes_from_their_s
 def test_what_another_user_hides_is_a_reason(fake: Fake) -> None:
     fake.write(BIG, read=None)
     [sample] = program.connect(lambda: [BIG], proc=fake.root).read(0.0)
-    assert sample.readings["io_read"] == Missing("this user may not read it")
+    assert sample.readings["io_read"] == NoReading("this user may not read it")
 
 
 def test_a_program_that_ended_is_a_reason(fake: Fake) -> None:
     [sample] = program.connect(lambda: [BIG], proc=fake.root).read(0.0)
-    assert sample.readings["cpu"] == Missing("the program has ended")
+    assert sample.readings["cpu"] == NoReading("the program has ended")
 
 
 @pytest.mark.parametrize(

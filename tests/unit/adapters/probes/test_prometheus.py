@@ -11,7 +11,7 @@ import pytest
 from chipwise.adapters.probes import prometheus
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, OutsideFailed, TryLater
 from chipwise.observe import metrics
-from chipwise.observe.sample import Missing
+from chipwise.observe.sample import NoReading
 from chipwise.units import MIB
 
 LABELS = 'UUID="GPU-1",pci_bus_id="00000000:3B:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",Hostname="node-1"'
@@ -62,7 +62,7 @@ def test_the_dcgm_exporter_by_its_names() -> None:
             "energy": 1234567.89,
             "pcie_received": 5e6,
             "remapped_rows": 3.0,
-            "memory_temperature": Missing("the exporter has no value for it"),
+            "memory_temperature": NoReading("the exporter has no value for it"),
         }
     )
     assert probe.devices()[0].name == "NVIDIA H100 80GB HBM3"
@@ -99,7 +99,7 @@ def test_a_lie_is_a_reason_and_all_else_stays(value: str, reason: str) -> None:
     text = DCGM.replace("} 87\n", f"}} {value}\n")
     [first, _] = endpoint(text).read(1.0)
     busy = first.readings["busy"]
-    assert isinstance(busy, Missing)
+    assert isinstance(busy, NoReading)
     assert reason in busy.reason
     assert first.value("power") == 512.334
 
@@ -128,7 +128,7 @@ def test_an_endpoint_that_falls_silent_is_a_reason_for_each_of_its_metrics() -> 
     probe = prometheus.connect("http://node:9400/metrics", fetch)
     probe.read(1.0)
     [sample] = probe.read(2.0)
-    assert sample.readings["running"] == Missing("node:9400 does not answer: refused.")
+    assert sample.readings["running"] == NoReading("node:9400 does not answer: refused.")
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -11,7 +11,7 @@ from chipwise.observe.characterise.answers import measured_answers
 from chipwise.observe.characterise.characterise import ProgramRuns, characterise, delayed_share
 from chipwise.observe.characterise.values import Bounded, Characterisation, Hardware, Observed
 from chipwise.observe.characterise.workload_text import workload_text
-from chipwise.observe.sample import PROGRAM, Missing, Sample
+from chipwise.observe.sample import PROGRAM, NoReading, Sample
 from chipwise.workload.kinds import Hpc, Train
 from chipwise.workload.parse import parse
 
@@ -96,7 +96,7 @@ def test_the_parallel_share_of_exact_times_is_found(share: float) -> None:
 
 
 def test_one_run_says_nothing_of_threads() -> None:
-    assert isinstance(amdahl.parallel_share({2: (1.0, 1.0, 1.0)}), Missing)
+    assert isinstance(amdahl.parallel_share({2: (1.0, 1.0, 1.0)}), NoReading)
 
 
 def test_operations_that_repeat_are_a_step() -> None:
@@ -114,7 +114,7 @@ def test_operations_that_repeat_are_a_step() -> None:
 
 def test_counts_that_explain_little_of_the_time_are_not_given() -> None:
     character = of(run(), run(counts={**NUMPY, "step_inside_s": 0.01}))
-    assert isinstance(character.flop, Missing)
+    assert isinstance(character.flop, NoReading)
     assert "10% of the time" in character.flop.reason
     work = parse(workload_text(character, "a"))
     assert isinstance(work, Hpc)
@@ -140,7 +140,7 @@ def test_a_run_that_ends_is_the_job() -> None:
     character = of(run(exit_code=0), None)
     assert character.step == "run"
     assert "per: job" in workload_text(character, "a")
-    assert isinstance(character.flop, Missing)
+    assert isinstance(character.flop, NoReading)
 
 
 def test_a_program_without_steps_is_counted_in_seconds() -> None:

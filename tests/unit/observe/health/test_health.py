@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from chipwise.observe.health import codes, kernel_log, nodes
-from chipwise.observe.health.decide import Cordon, Drain, MachineUse, Move, Policy, Replace, Report, decide
+from chipwise.observe.health.decide import Cordon, Drain, HealthPolicy, HealthReport, MachineUse, Move, Replace, decide
 from chipwise.observe.health.judge import judge, verdicts
 from chipwise.observe.health.verdict import Blame, Condition, JobEffect, Verdict
-from chipwise.observe.sample import Device, Missing, Recording, Sample
+from chipwise.observe.sample import NoReading, Recording, Sample, SampledDevice
 
 ROOT = Path(__file__).resolve().parents[4]
 PROGRAMS_OWN = (13, 31, 43, 45)
@@ -53,7 +53,7 @@ def test_every_code_is_played_from_the_log_to_the_decision(number: int) -> None:
     assert known.meaning in verdict.reason or number == 64
     actions = decide([verdict], MACHINE)
     if expected in (Condition.FINE, Condition.WATCH):
-        assert all(isinstance(action, Report) for action in actions)
+        assert all(isinstance(action, HealthReport) for action in actions)
     else:
         assert Drain("pci:0000:3b:00", verdict.reason) in actions
         (move,) = [action for action in actions if isinstance(action, Move)]
@@ -67,7 +67,7 @@ def test_a_programs_own_fault_leaves_the_device_alone_and_names_the_job(number: 
     assert verdict.state is Condition.FINE
     assert verdict.is_programs_fault
     (report,) = decide([verdict], MACHINE)
-    assert isinstance(report, Report)
+    assert isinstance(report, HealthReport)
     assert report.job == "train-1"
 
 
@@ -155,7 +155,7 @@ def test_the_log_and_the_sensors_of_one_device_are_joined_by_its_identity() -> N
     uuid = "GPU-b850f46d-d5ea-c752-ddf3-c4453e44d3f7"
     recording = Recording(
         "",
-        devices=(Device("nvidia:0", "NVIDIA H200", identity=uuid),),
+        devices=(SampledDevice("nvidia:0", "NVIDIA H200", identity=uuid),),
         samples=[Sample(0.0, "nvidia:0", {"temperature": 40.0})],
     )
     log = kernel_log.read([f"NVRM: GPU at PCI:0000:3b:00: {uuid}", line(95)])
@@ -203,7 +203,7 @@ def test_nothing_is_drained_on_a_single_corrected_error() -> None:
 def test_a_device_that_stops_answering_is_drained() -> None:
     samples = [
         Sample(0.0, "nvidia:0", {"power": 100.0, "busy": 0.5}),
-        Sample(1.0, "nvidia:0", {"power": Missing("the GPU is lost"), "busy": Missing("the GPU is lost")}),
+        Sample(1.0, "nvidia:0", {"power": NoReading("the GPU is lost"), "busy": NoReading("the GPU is lost")}),
     ]
     (verdict,) = verdicts(Recording("", samples=samples))
     assert verdict.state is Condition.DRAIN
@@ -228,16 +228,17 @@ def test_a_node_is_cordoned_before_its_jobs_move() -> None:
 def test_a_rented_machine_is_replaced_only_if_the_policy_says_so() -> None:
     broken = judge("nvidia:0", [kernel_log.xid_sign(79), kernel_log.xid_sign(79)])
     rented = MachineUse(name="i-1", devices=("nvidia:0",), is_rented=True)
-    assert Replace("i-1", broken.reason) in decide([broken], rented, Policy(replaces=True))
+    assert Replace("i-1", broken.reason) in decide([broken], rented, HealthPolicy(replaces=True))
     assert not any(isinstance(action, Replace) for action in decide([broken], rented))
     assert not any(
-        isinstance(action, Replace) for action in decide([broken], MachineUse("own", ("nvidia:0",)), Policy(replaces=True))
+        isinstance(action, Replace)
+        for action in decide([broken], MachineUse("own", ("nvidia:0",)), HealthPolicy(replaces=True))
     )
 
 
 def test_a_policy_that_does_not_drain_only_reports() -> None:
     broken = judge("nvidia:0", [kernel_log.xid_sign(79)])
-    assert decide([broken], MACHINE, Policy(drains=False)) == (Report("nvidia:0", broken.reason),)
+    assert decide([broken], MACHINE, HealthPolicy(drains=False)) == (HealthReport("nvidia:0", broken.reason),)
 
 
 def test_verdicts_of_other_machines_change_nothing() -> None:

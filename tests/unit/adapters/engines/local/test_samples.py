@@ -14,7 +14,7 @@ from chipwise.adapters.engines.local import folder, samples
 from chipwise.adapters.probes import nvidia
 from chipwise.adapters.recordings import NAME
 from chipwise.observe.recording import load
-from chipwise.observe.sample import Missing
+from chipwise.observe.sample import NoReading
 from nvml_stand_in import Nvml
 
 ORDER: dict[str, Any] = {
@@ -64,7 +64,7 @@ def test_a_gpu_that_nobody_can_read_is_a_reason(tmp_path: Path) -> None:
     [reading, *_] = [
         sample.readings["busy"] for sample in load(tmp_path / NAME).recording.samples if sample.source == "device:1"
     ]
-    assert isinstance(reading, Missing)
+    assert isinstance(reading, NoReading)
 
 
 def test_it_can_be_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
