@@ -14,7 +14,7 @@ from chipwise.planner.choosing import ChoiceMaker, distinct, values_of
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Allowed, Mask
 from chipwise.planner.ordering import on_its_grid
-from chipwise.planner.preference import Lead, efforts
+from chipwise.planner.preference import Advantage, Lead, efforts
 from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of, front, order
 from chipwise.planner.reasons import Reason
@@ -69,11 +69,14 @@ def assemble(
         late = late if len(good) else maker.too_dear(dear, values)
     heads: Index = good[:0]
     leading: Lead | None = None
+    passed: int | None = None  # by a surer price, where money counts and is not all
     if case.goals.objective == "cost" and len(good):
         heads, leading = maker.led(good)
         good = np.concatenate([heads[leading.first : leading.first + 1], good[good != heads[leading.first]]])
     elif len(good):
         first = maker.able(good, case.goals.objective)[:1]
+        doubt = priced.prices.doubt[priced.offer]
+        passed = int(good[0]) if doubt[good[0]] > doubt[first[0]] else None
         good = np.concatenate([first, good[good != first[0]]])
     top_rows, optimal = distinct(priced, good)[: max(top, 1)], good[front(values.rows(good))]
     if case.stored is not None and len(good):  # storage may make one of them dearer than another, or than the budget
@@ -117,7 +120,7 @@ def assemble(
         missing=tuple(missing) if choices else within_budget((*missing, *late), options, case.per),
         counts=counts,
         alternatives=options,
-        near_tie=_near_tie(maker, heads, leading),
+        near_tie=_near_tie(maker, heads, leading) if passed is None else NearTie(maker.choice(passed), (Advantage.SURER,)),
         porting=_porting_trade(maker, heads, leading),
         rows=maker.rows(np.concatenate([good, rest]), len(good)),
         farther=maker.choice(int(beyond[0])) if len(beyond) else None,

@@ -182,6 +182,7 @@ class ChoiceMaker:
             load=case.peak,
             leader=self._leader,
             able=partial(self.able, ranked[:good_count]),
+            doubtful=partial(self.doubtful, ranked[:good_count]),
             load_chance=lambda at: self.load_chance_of(int(way[at])),
         )
 
@@ -200,6 +201,13 @@ class ChoiceMaker:
             native = float(usd[~moved].min())
             able &= ~moved | (bool(moved[first]) & pays(usd, native, self.times))
         return np.asarray(good[able & (doubt <= doubt[first])], dtype=np.intp)
+
+    def doubtful(self, good: Index, first: int) -> int | None:
+        """Of rows that keep the goals the cheapest that a surer price was preferred to, where it costs less than `first`."""
+        priced, doubt = self.priced, self.priced.prices.doubt[self.priced.offer]
+        cheaper = good[(doubt[good] > doubt[first]) & (priced.usd[good] < priced.usd[first])]
+        cheaper = cheaper[(self.porting[cheaper] < PORTED) | (self.porting[first] >= PORTED)]
+        return int(cheaper[np.argmin(priced.usd[cheaper])]) if len(cheaper) else None
 
     @property
     def times(self) -> float:

@@ -13,9 +13,10 @@ from chipwise.planner.defaults import NEARLY
 from chipwise.planner.fleet import Index
 from chipwise.planner.pipeline.candidates import Candidates
 from chipwise.planner.pipeline.joint import Joint, Stage, StageHandOff, Wanted, beyond, reckon, swapped
-from chipwise.planner.preference import PORTED, Traits, lead
+from chipwise.planner.preference import PORTED, Advantage, Traits, lead
 from chipwise.planner.values.pipeline import Tie
 
+ALIKE = 0.005  # of the cost: below it nothing is cheaper
 SETTLED = 200  # candidates of a stage whose storage is chosen to compare them
 
 
@@ -54,7 +55,19 @@ def preferred(
             if swap.usd > best.usd:
                 ties.append(Tie(names[index], candidate.choice(best.picks[index]), cheapest.usd, leading.advantages))
             best = swap
-    return best, tuple(ties)
+    return best, (*ties, *surer(candidates, names, best))
+
+
+def surer(candidates: Sequence[Candidates], names: Sequence[str], joint: Joint) -> list[Tie]:
+    """Stages that cost more than they would at a price that is doubtful: such offers take no part (`ChoiceMaker.able`)."""
+    ties = []
+    for candidate, name, pick in zip(candidates, names, joint.picks, strict=True):
+        if candidate.rows is None or candidate.service(pick) is not None:
+            continue
+        row = candidate.rows.doubtful(int(candidate.positions[pick]))
+        if row is not None and (choice := candidate.rows.choice(row)).usd < (1.0 - ALIKE) * candidate.choice(pick).usd:
+            ties.append(Tie(name, choice, joint.usd - candidate.choice(pick).usd + choice.usd, (Advantage.SURER,)))
+    return ties
 
 
 def _near(

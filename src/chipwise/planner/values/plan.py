@@ -312,6 +312,7 @@ class Rows:
     foresee: Callable[[Index], None] = lambda rows: None  # prepares `choice` of many positions at once
     load_chance: Callable[[int], float | None] = lambda row: None  # of a position: that its machines carry the load
     able: Callable[[str], Index] | None = None  # by objective: positions that keep the goals and may lead; None: all that do
+    doubtful: Callable[[int], int | None] = lambda row: None  # cheaper than a position, at a price that is more doubtful
 
     @property
     def eligible(self) -> Index:
