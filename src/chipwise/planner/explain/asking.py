@@ -205,9 +205,8 @@ def _carrying(plan: Plan, winner: Choice, targets: Asked) -> str:
     """How surely the machines carry the load with their headroom, and what carries it surely."""
     if winner.load_chance is None:
         return ""
-    basis = (
-        f"{targets.headroom:.0%} headroom on the middle of the estimate" if targets.headroom else "the middle of the estimate"
-    )
+    share = f"{targets.headroom:.0%}" if winner.headroom is None else f"{winner.headroom:.1%}"
+    basis = f"{share} headroom on the middle of the estimate" if targets.headroom else "the middle of the estimate"
     text = f" The machines, by {basis}, carry {_load_words(targets)} with {winner.load_chance:.0%} probability"
     return f"{text}{surer_words(plan, winner, targets)}."
 

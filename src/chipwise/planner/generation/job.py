@@ -35,6 +35,7 @@ class ServingJob:
     most_replicas: float = np.inf
     least_rate: float = 0.0  # requests per second that must be possible, whatever arrives
     headroom: float = 0.0  # above the rate, as a share of it
+    spared: float = 0.0  # of the headroom, points that may be missing where filling them costs much more
     published: str = ""  # format of the weights as they are published; empty: 16 bits
     burstiness: float = 1.0  # coefficient of variation of the times between arrivals
     confidence: float | None = None  # with which the load is carried; None: headroom is all

@@ -121,6 +121,7 @@ class Choice:
     doubt_share: float = 0.0  # of the cost, which a surer price may be dearer and still lead
     by_s: float = 0.0  # seconds within which it is done, with the confidence that was asked for
     planned: float | None = None  # the part of `rate` that machines are counted by: the rest is headroom
+    headroom: float | None = None  # above the load, where it is a hair less than is usual: more would cost much more
     at_less: AtLess = ()  # of one replica, at lower loads
     work_s: float = 0.0  # of `seconds` those in which it makes progress
     boot_s: float = 0.0  # of `seconds` those until the machines have started
