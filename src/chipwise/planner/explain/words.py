@@ -15,7 +15,7 @@ from chipwise.planner.offer_prices import OLD_DAYS
 from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Choice, Emitted, Plan, QuantumPart, Service
-from chipwise.planner.values.split import GenerationSplit, TrainingSplit, width
+from chipwise.planner.values.split import GenerationSplit, Streams, TrainingSplit, width
 from chipwise.text import age, amount, count, duration, is_wide, long_age, mass, number, usd, usd_interval
 from chipwise.text import watts as power
 from chipwise.workload.kinds import Serve
@@ -79,7 +79,8 @@ def service_words(service: Service, per: str) -> str:
     known += [] if service.format_known else ["number format not stated"]
     known += ["goals not checked"] if service.unchecked else []
     told = f" ({', '.join(known)})" if known else ""
-    return f"Use {service.title}, paid {service.kind}: {usd(service.usd)} a {per}{told}"
+    interval = usd_interval(service.low_usd, service.high_usd, service.usd)
+    return f"Use {service.title}, paid {service.kind}: {usd(service.usd)} a {per}{f' ({interval})' if interval else ''}{told}"
 
 
 def _dated(service: Service) -> str:
@@ -376,7 +377,8 @@ def running(choice: Choice) -> list[tuple[str, str]]:
         rows.append(("memory", f"{choice.memory_share:.0%} of a chip"))
     if choice.rate is not None and choice.rate_spread > 1.0:
         low, high = choice.rate / choice.rate_spread, choice.rate * choice.rate_spread
-        rows.append(("rate", f"{amount(choice.rate)} requests a second; 80% between {amount(low)} and {amount(high)}"))
+        unit = "streams" if isinstance(choice.split, Streams) else "requests a second"
+        rows.append(("rate", f"{amount(choice.rate)} {unit}; 80% between {amount(low)} and {amount(high)}"))
     if choice.high_s > choice.low_s:
         alone = " by the speed alone" if choice.p90_s > 1.01 * choice.high_s else ""  # losses and waits add to it
         rows.append(

@@ -360,6 +360,15 @@ class Service:
     certain: bool = True  # its price, and that it is still sold
     retires: str = ""  # ISO date; empty: not announced
     price_days: int = 0  # since the price was read
+    price_range: tuple[float, float] = (1.0, 1.0)  # factors on the cost that its price may have moved by since, 8 times of 10
+
+    @property
+    def low_usd(self) -> float:
+        return self.usd * self.price_range[0]
+
+    @property
+    def high_usd(self) -> float:
+        return self.usd * self.price_range[1]
 
     @property
     def title(self) -> str:
