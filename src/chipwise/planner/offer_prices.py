@@ -127,8 +127,8 @@ def _durable(own: dict[str, Provider], names: tuple[str, ...], provider: Index, 
 
 
 def service_range(catalog: Catalog, provider: str, days: int) -> tuple[float, float]:
-    """Factors, low and high, on a price that is paid by use and was read so many days ago. Nobody followed such prices: those of
-    the provider's accelerators on demand, or of its kind's, count."""
+    """Factors, low and high, on a price that is paid by use and was read so many days ago. Nobody followed such prices: those
+    of the provider's accelerators on demand, or of its kind's, count."""
     low, high = _price_ranges(catalog).factors(provider, ACCELERATOR, Purchase.ON_DEMAND, np.array([float(days)]))
     return float(low[0]), float(high[0])
 
