@@ -220,3 +220,29 @@ def test_a_pipeline_says_what_a_surer_price_costs_more_as_a_workload_alone_does(
     extra = whole.stages[0].choice.usd / tie.choice.usd - 1.0
     assert extra > NEARLY
     assert f"({extra:.1%}) more: a surer price" in together_words(whole)
+
+
+CHAT: dict[str, Any] = {
+    "kind": "serve",
+    "name": "chat",
+    "model": "llama-3.1-8b",
+    "arrival": {"rate": 12},
+    "input_tokens": 1000,
+    "output_tokens": 300,
+    "limits": {"clouds": ["aws", "lambda"]},
+}
+
+
+def test_a_service_of_a_pipeline_is_as_sure_as_alone() -> None:
+    """Of near ties the one that carries its load more surely leads, and the confidence of the whole is that of its stages."""
+    for sure in ({}, {"goals": {"confidence": 0.95}}):
+        alone = planned({**CHAT, **sure}).winner
+        text = yaml.safe_dump({"kind": "pipeline", "name": "p", "stages": [CHAT], **sure})
+        whole = plan_any(session(), "whole.yaml", None, text=text)
+        assert isinstance(whole, PipelinePlan)
+        assert alone is not None
+        assert alone.load_chance is not None
+        chosen = whole.stages[0].choice
+        assert chosen.load_chance == pytest.approx(alone.load_chance)
+        assert chosen.usd == pytest.approx(alone.usd)
+        assert not sure or chosen.load_chance >= 0.95

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from chipwise.perf.arrays import Array
 from chipwise.planner.defaults import NEARLY
 from chipwise.planner.fleet import Index
 from chipwise.planner.pipeline.candidates import Candidates
@@ -24,11 +25,13 @@ def preferred(
     candidates: Sequence[Candidates],
     names: Sequence[str],
     shares: Sequence[float],
+    sure: Sequence[float],
     hand_offs: Sequence[StageHandOff],
     wanted: Wanted,
     cheapest: Joint,
 ) -> tuple[Joint, tuple[Tie, ...]]:
-    """`shares`: of what each stage costs, how much the budget of the whole counts. By cost alone: other objectives have no
+    """`shares`: of what each stage costs, how much the budget of the whole counts; `sure`: the probability with which it is
+    enough that a service carries its load. By cost alone: other objectives have no
     second place to give."""
     if wanted.objective != "cost":
         return cheapest, ()
@@ -48,7 +51,8 @@ def preferred(
         usd = swapped(stages, hand_offs, wanted, best, index)[near]
         near, usd = near[order := np.argsort(usd, kind="stable")], usd[order]
         near = near[usd <= limit_usd]
-        leading = lead(_traits(candidate, stages, hand_offs, wanted, best, index, near, rest_usd))
+        traits = _traits(candidate, stages, hand_offs, wanted, best, index, near, rest_usd)
+        leading = lead(replace(traits, carries=_carries(candidate, near, sure[index])))
         pick = int(near[leading.first])
         swap = reckon(stages, hand_offs, (*best.picks[:index], pick, *best.picks[index + 1 :]))
         if pick != best.picks[index] and swap.keeps(wanted) and not beyond(stages, wanted, swap) and swap.usd <= limit_usd:
@@ -84,6 +88,14 @@ def _near(
     order = np.argsort(usd, kind="stable")
     near = order[(usd[order] <= limit_usd) & candidate.fine[order]]
     return np.asarray(near if candidate.known.all() else near[:SETTLED], dtype=np.intp)
+
+
+def _carries(candidate: Candidates, near: Index, sure: float) -> Array | None:
+    """How surely machines of a service carry its load; None: there is none."""
+    assert candidate.rows is not None
+    chances = [candidate.rows.load_chance(int(one)) for one in candidate.positions[near]]
+    known = [one for one in chances if one is not None]
+    return np.minimum([1.0 if one is None else one for one in chances], sure) if known else None
 
 
 def _traits(
