@@ -56,8 +56,8 @@ def pipeline_risk_line(plan: PipelinePlan) -> str:
 
 
 def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
-    """What takes the service away or breaks its goals while it runs, then what must be had before it starts, then what an image
-    must be built for once."""
+    """What breaks its goals, then what keeps it from starting until somebody else acts, what takes it away while it runs, and
+    last what an image is built for once."""
     layers = leading_layers(plan)
     if winner.purchase == Purchase.SPOT or (layers is not None and any(one.name == Purchase.SPOT for one in layers.layers)):
         times = amount(float(f"{winner.interruptions:.2g}"))
@@ -74,6 +74,9 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         yield f"the latency goals are met with a probability of {alone:.0%}: measure before you rely on them"
     if winner.needs_porting:
         yield f"{winner.chip} needs porting to {software_of(winner.family)}"
+    for quota, needed in quotas.raises(plan):
+        default = f"the default quota of {quota.row.provider} is {quota.maximum:g} of {needed:,g} {quota.unit}"
+        yield f"{default}: request an increase first"
     if plan.kind == "serve" and _fewest_copies(winner) == 1:
         when = "one copy" if winner.replicas == 1 else "one copy at the quietest hours"
         yield f"{when}, no redundancy: downtime during restarts"
@@ -81,9 +84,6 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         yield "one machine, no redundancy: downtime during restarts"
     if winner.memory_share is not None and winner.memory_share > FULL_MEMORY:
         yield f"{winner.memory_share:.0%} of a chip's memory is planned for"
-    for quota, needed in quotas.raises(plan):
-        default = f"the default quota of {quota.row.provider} is {quota.maximum:g} of {needed:,g} {quota.unit}"
-        yield f"{default}: request an increase first"
     total = winner.machines * winner.chips
     if total > SCARCE and winner.purchase != Purchase.OWNED:
         yield f"{total:,} {winner.catalog_chip or winner.chip} in one region at once are more than most accounts get"
