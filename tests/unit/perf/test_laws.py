@@ -226,7 +226,7 @@ def test_half_the_bytes_and_twice_the_peak_make_nothing_more_than_twice_as_fast(
     found = 0
     for chip in able:
         common: dict[str, Any] = {"batch": batch, "tp": tp, "input_len": tokens, "output_len": 256.0}
-        of = [generation(model, chip, **common, precision_weights=one) for one in ("bf16", "fp8")]
+        of = [generation(model, chip, **(common | {"precision_weights": one})) for one in ("bf16", "fp8")]
         wide, narrow = (serve(one, packaged(), ("output_tokens_per_s",))["output_tokens_per_s"].value for one in of)
         room = slots(of[0]) >= batch  # else memory counts, too
         assert np.all(narrow[room] <= 2.0 * wide[room]), chip.name
