@@ -134,10 +134,10 @@ def service_range(catalog: Catalog, provider: str, days: int) -> tuple[float, fl
 
 
 def _price_ranges(catalog: Catalog) -> PriceRanges:
-    def made() -> PriceRanges:
+    def ranges() -> PriceRanges:
         return PriceRanges(catalog.rows("price_drift"), {one.name: one.kind for one in providers(catalog.data)})
 
-    return catalog.derived("price ranges", made)
+    return catalog.derived("price ranges", ranges)
 
 
 def _ranges(

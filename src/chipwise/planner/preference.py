@@ -112,9 +112,9 @@ def _nearest(rows: Traits, among: Index) -> Lead:
     if len(surer) and rows.usd[surer[0]] <= (1.0 + doubt) * float(rows.usd[cheapest]):
         return Lead(_nearest(rows, surer).first, cheapest, (Advantage.SURER,))
     if rows.short is not None and rows.short[cheapest]:
-        whole = among[~rows.short[among]]
-        if len(whole) and rows.usd[whole[0]] <= (1.0 + SPARED_COST) * float(rows.usd[cheapest]):
-            return Lead(_nearest(rows, whole).first, cheapest, (Advantage.HEADROOM,))
+        roomy = among[~rows.short[among]]
+        if len(roomy) and rows.usd[roomy[0]] <= (1.0 + SPARED_COST) * float(rows.usd[cheapest]):
+            return Lead(_nearest(rows, roomy).first, cheapest, (Advantage.HEADROOM,))
     near = among[rows.usd[among] <= (1.0 + NEARLY) * float(rows.usd[cheapest])]
     near = near[rows.doubt[near] <= doubt]
     seconds, days = np.maximum(rows.seconds[near], max(SOON_ENOUGH * rows.deadline_s, 1e-9)), rows.days[near]

@@ -62,8 +62,8 @@ def _fits(known: Known, model: str, chip: str, settings: dict[str, Any]) -> FitP
     if not settings.get("train") and chips > ways:  # one copy over all of them
         settings = {**settings, "tp": chips / float(settings.get("pp", 1))}
     published = known.find_model(model).published_precision
-    taken = "" if settings.get("train") or "precision" in settings else usual_format(part, published)
-    setup = _training(settings, chips, ways) if settings.get("train") else _serving({"precision": taken, **settings})
+    weight_format = "" if settings.get("train") or "precision" in settings else usual_format(part, published)
+    setup = _training(settings, chips, ways) if settings.get("train") else _serving({"precision": weight_format, **settings})
     setup.check(shape)
     result = answer(shape, part, setup, changes=False)
     if not result.fits[0]:
@@ -81,7 +81,7 @@ def _fits(known: Known, model: str, chip: str, settings: dict[str, Any]) -> FitP
     stated = known.find_model(model).context
     held = {label: float(values[0]) for label, values in largest.items()}
     longest = "longest sequence" if task == "training" else "longest context"
-    notes = (*context_notes(known, model, tokens), *(format_notes(taken, published) if taken else ()))
+    notes = (*context_notes(known, model, tokens), *(format_notes(weight_format, published) if weight_format else ()))
     if stated is not None and held[longest] > stated:
         notes += (f"Memory would hold {held[longest]:,.0f} tokens; {name} is stated for {stated:,}.",)
         held[longest] = float(stated)

@@ -66,13 +66,13 @@ def reads(part: Part, name: str, published: str) -> bool:
     return part.has(name) or (name == published == "fp4" and part.kind == "gpu")
 
 
-def format_notes(taken: str, published: str) -> tuple[str, ...]:
+def format_notes(served: str, published: str) -> tuple[str, ...]:
     """Of weights whose format nobody stated, where they are not published in 16 bits."""
     if not published:
         return ()
-    if taken == published:
+    if served == published:
         return (f"The weights are in {published}, as published.",)
-    return (f"The weights are published in {published}, which this chip does not have: {taken} is used.",)
+    return (f"The weights are published in {published}, which this chip does not have: {served} is used.",)
 
 
 def framework_of(name: str | None) -> Coded | None:

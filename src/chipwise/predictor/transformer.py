@@ -317,7 +317,7 @@ def serve(
     notes = (
         *_notes(question, predicted, room),
         *_graph_notes(setup),
-        *(format_notes(taken[0], published) if len(taken := setup.precision_weights.names) == 1 else ()),
+        *(format_notes(formats[0], published) if len(formats := setup.precision_weights.names) == 1 else ()),
     )
     return Served(
         model=shown_name(known, model),

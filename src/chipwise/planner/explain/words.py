@@ -177,9 +177,9 @@ def _spared(winner: Choice) -> str:
     if winner.headroom is None:
         return ""
     span = max(math.ceil(width(winner.split) / max(winner.chips, 1)), 1)
-    more = f"{span} more machines" if span > 1 else "one more machine"
+    further = f"{span} more machines" if span > 1 else "one more machine"
     usual = f"{Serve.model_fields['headroom'].default:.0%}"
-    return f" Its headroom is {winner.headroom:.1%}, not {usual}: {more} would cost {span / winner.machines:.0%} more."
+    return f" Its headroom is {winner.headroom:.1%}, not {usual}: {further} would cost {span / winner.machines:.0%} more."
 
 
 def _next_best(plan: Plan, winner: Choice) -> str:

@@ -131,13 +131,13 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     replicas = np.maximum(np.where(able > 0, replicas, 1.0), job.least_replicas)
     if job.least_rate:
         replicas = np.maximum(replicas, np.where(rate > 0, np.ceil(job.least_rate / np.maximum(rate, 1e-9) - 1e-9), 1.0))
-    least = np.ceil(chip_limits[0] / np.maximum(chips, 1.0))
-    machines = np.maximum(machines_for(chips, tp * pp, replicas), least)
+    limit_machines = np.ceil(chip_limits[0] / np.maximum(chips, 1.0))
+    machines = np.maximum(machines_for(chips, tp * pp, replicas), limit_machines)
     headroom = np.full(len(rows), job.headroom)
     if job.rate and job.spared and not job.least_rate:
         wider = (1.0 + job.headroom) / (1.0 + job.headroom - job.spared)
         fewer = np.maximum(np.ceil(load / np.maximum(wider * able, 1e-9) - 1e-9), job.least_replicas)
-        spared = np.maximum(machines_for(chips, tp * pp, fewer), least)
+        spared = np.maximum(machines_for(chips, tp * pp, fewer), limit_machines)
         spare = (able > 0) & (machines > (1.0 + SPARED_COST) * spared)
         replicas, machines = np.where(spare, fewer, replicas), np.where(spare, spared, machines)
         copies = np.maximum(replicas, np.minimum(replicas_in(chips, tp * pp, machines), job.most_replicas))

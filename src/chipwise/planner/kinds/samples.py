@@ -211,10 +211,16 @@ def serving_ways(
         machines, headroom = machines_for(question, work, shape.chips, most_copies, rate / planned), None
         if spared := spared_headroom(work):
             wider = (1.0 + work.headroom) / (1.0 + work.headroom - spared)
-            least = machines_for(question, work, shape.chips, most_copies, rate / (wider * planned))
-            if isinstance(least, int) and (isinstance(machines, Cannot) or machines > (1.0 + SPARED_COST) * least):
-                each = rate / (least * most_copies)
-                machines, headroom, planned = least, (1.0 + work.headroom) * planned / each - 1.0, max(planned, each)
+            spared_machines = machines_for(question, work, shape.chips, most_copies, rate / (wider * planned))
+            if isinstance(spared_machines, int) and (
+                isinstance(machines, Cannot) or machines > (1.0 + SPARED_COST) * spared_machines
+            ):
+                copy_rate = rate / (spared_machines * most_copies)
+                machines, headroom, planned = (
+                    spared_machines,
+                    (1.0 + work.headroom) * planned / copy_rate - 1.0,
+                    max(planned, copy_rate),
+                )
         if isinstance(machines, Cannot):
             return machines
         curve, less = curves[place], fewer[place]

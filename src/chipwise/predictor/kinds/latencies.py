@@ -157,7 +157,7 @@ def _best_split(
     def first(rates: Array) -> int:
         return int(np.argmax(np.where(spare >= 0, rates, np.minimum(spare, 0.0))))
 
-    best, most = first(answered), first(full)
+    best, fullest = first(answered), first(full)
     split = {"tp": float(tp[best]), "pp": float(pp[best]), "replicas": float(copies[best])}
     idle = chips - float(tp[best] * pp[best] * copies[best])
     notes: list[str] = []
@@ -166,7 +166,7 @@ def _best_split(
         used = f"{chips - idle:g} or {(chips // width + 1) * width} are used in full"
         notes.append(f"{plural(idle, 'chip')} of {chips} would be idle: one copy takes {width}, so {used}.")
     if np.count_nonzero(spare >= 0) > 1:
-        notes.append(_split_note([_split_words(*splits[one]) for one in (best, most)], keeping))
+        notes.append(_split_note([_split_words(*splits[one]) for one in (best, fullest)], keeping))
     return {**settings, **split, "idle": idle, "split_notes": notes}
 
 
@@ -175,13 +175,13 @@ def _split_words(tp: int, pp: int, copies: int) -> str:
     return f"{'1 copy' if copies == 1 else f'{copies} copies'} with tp {tp}{stages}"
 
 
-def _split_note(taken: Sequence[str], keeping: bool) -> str:
-    """Which split was taken and by what, and the other one where a goal decides: `taken` has the split, and the one that
+def _split_note(splits: Sequence[str], keeping: bool) -> str:
+    """Which split was taken and by what, and the other one where a goal decides: `splits` has the split, and the one that
     answers most without goals."""
     if not keeping:
-        return f"Of the splits with room, {taken[0]} is taken: it answers most. Goals on latency may take another."
-    other = "as without goals" if taken[0] == taken[1] else f"without goals {taken[1]} would be"
-    return f"Of the splits with room, {taken[0]} is taken: it answers most within the goals; {other}."
+        return f"Of the splits with room, {splits[0]} is taken: it answers most. Goals on latency may take another."
+    contrast = "as without goals" if splits[0] == splits[1] else f"without goals {splits[1]} would be"
+    return f"Of the splits with room, {splits[0]} is taken: it answers most within the goals; {contrast}."
 
 
 def _seconds(predicted: GenerationPrediction, name: str, percentile: float, overloaded: bool) -> float | None:
