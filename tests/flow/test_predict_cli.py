@@ -80,3 +80,8 @@ def test_bad_input_ends_in_a_sentence_and_exit_code_two(chipwise: Chipwise, argu
     assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert "Traceback" not in done.err
+
+
+def test_the_first_line_says_how_many_of_the_chips_are_used(chipwise: Chipwise) -> None:
+    done = chipwise("predict", "llama-3.1-70b", "--serve", "--on", "h100", "--chips", "6")
+    assert done.out.splitlines()[0].startswith("llama-3.1-70b on 4 of 6 H100-SXM")

@@ -183,9 +183,8 @@ def _show_serving(view: dict[str, Any]) -> None:
         "full": "fully loaded",
         "static": f"one batch of {setup['batch']:g}",
     }.get(view["scenario"], view["scenario"])
-    text.show_title(
-        f"{view['model']} on {view['chips']:g}x {view['chip']}: {view['engine']}, weights {setup['weights']}, {mode}"
-    )
+    chips = f"{view['chips']:g} of {view['chips'] + idle:g}" if (idle := view.get("idle_chips")) else f"{view['chips']:g}x"
+    text.show_title(f"{view['model']} on {chips} {view['chip']}: {view['engine']}, weights {setup['weights']}, {mode}")
     pairs = [("highest rate", highest(view))] if "highest_rate_per_s" in view else []
     for name, label in (("ttft_ms", "first token"), ("tpot_ms", "per token"), ("latency_ms", "whole answer")):
         if name in view and view["scenario"] != "full":

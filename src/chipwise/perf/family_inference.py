@@ -76,6 +76,12 @@ def _weights_level(pair: str) -> str:
     return "16 bit" if vendor.endswith(" gpu") and weights in ("fp16", "bf16") else weights
 
 
+def _beside_16_bits(pair: str) -> str:
+    """Of an engine or architecture and a format. Products in 16 bits are what either is known by, and its other formats differ
+    from them: so the formats of one chip stay together, and what one of them was measured at holds for the others."""
+    return "16 bit" if pair.endswith("|16 bit") else pair
+
+
 def levels(names: ServingNames, parts: dict[str, Part]) -> dict[str, Coded]:
     arch = names.part.map(lambda name: parts[name].architecture)
     vendor = names.part.map(lambda name: f"{parts[name].vendor} {parts[name].kind}")
@@ -89,6 +95,7 @@ def levels(names: ServingNames, parts: dict[str, Part]) -> dict[str, Coded]:
         "chip": part,
         "weights": weights,
         "arch|weights": arch.cross(weights),
+        "arch|narrow": arch.cross(weights).map(_beside_16_bits),
         "engine": engine,
         "version": names.version,
         "source": source,
@@ -103,6 +110,7 @@ def levels(names: ServingNames, parts: dict[str, Part]) -> dict[str, Coded]:
         "model": model,
         "engine|model": engine.cross(model),
         "version|model": names.version.cross(model),
+        "source|vendor": source.cross(vendor),
         "source|chip": source_chip,
         "source|chip|model": source_chip.cross(model),
         "source|chip|model|style": source_chip.cross(model).cross(weights).cross(names.style),

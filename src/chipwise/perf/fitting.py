@@ -18,6 +18,7 @@ from chipwise.perf.pooling import ALL_TERMS, FactorBlock, Factors
 
 DEGREES = 4.0
 FAR_BASES = ("prefill", "request", "queue")  # what sources may differ in by far,
+FAR_LEVELS = ("source", "source|vendor")
 SOURCE_DEGREES, USUAL_FAR = 4.0, 2.0  # and how readily: degrees of freedom, and squared deviations that are usual
 ROW_SD = 0.2  # what one row says of a coefficient: rows of one table err together
 Formula = Callable[[Mapping[str, Array]], Array]  # exponents of the bases -> logarithm of the prediction
@@ -84,14 +85,25 @@ def fit(
 
 def _drawn_out(columns: Sequence[Column], values: Sequence[Array]) -> list[Array]:
     """Prior deviations of every coefficient. What a source takes until a first token may be far from all others (Student's t
-    over all of it): caches of prefixes, clients, networks and waves are seldom stated. It is then the source's own, and does
-    not move what all share."""
-    far = [column.block.level == "source" and column.block.base.startswith(FAR_BASES) for column in columns]
-    apart: Array = sum(
-        ((value / column.block.sd) ** 2 for column, value, one in zip(columns, values, far, strict=True) if one), np.zeros(1)
-    )
-    drawn = np.sqrt(np.maximum((SOURCE_DEGREES + apart) / (SOURCE_DEGREES + USUAL_FAR), 1.0))
-    return [column.block.sd * (drawn if one else np.ones(len(column.names))) for column, one in zip(columns, far, strict=True)]
+    over all of it): caches of prefixes, clients, networks and waves are seldom stated; and on one vendor's chips, whose
+    software was young when it measured. It is then the source's own, and does not move what all share."""
+
+    def drawn(level: str) -> Array:
+        apart: Array = sum(
+            ((value / column.block.sd) ** 2 for column, value in zip(columns, values, strict=True) if _is_far(column, level)),
+            np.zeros(1),
+        )
+        return np.sqrt(np.maximum((SOURCE_DEGREES + apart) / (SOURCE_DEGREES + USUAL_FAR), 1.0))
+
+    by_level = {level: drawn(level) for level in FAR_LEVELS}
+    return [
+        column.block.sd * (by_level[column.block.level] if _is_far(column) else np.ones(len(column.names)))
+        for column in columns
+    ]
+
+
+def _is_far(column: Column, *level: str) -> bool:
+    return column.block.level in (level or FAR_LEVELS) and column.block.base.startswith(FAR_BASES)
 
 
 def columns_of(problem: Problem, blocks: Sequence[FactorBlock]) -> list[Column]:

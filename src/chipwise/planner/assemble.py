@@ -14,7 +14,7 @@ from chipwise.planner.choosing import ChoiceMaker, distinct, values_of
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Allowed, Mask
 from chipwise.planner.ordering import on_its_grid
-from chipwise.planner.preference import Lead, efforts
+from chipwise.planner.preference import Advantage, Lead, efforts
 from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of, front, order
 from chipwise.planner.reasons import Reason
@@ -69,11 +69,14 @@ def assemble(
         late = late if len(good) else maker.too_dear(dear, values)
     heads: Index = good[:0]
     leading: Lead | None = None
+    doubtful_row: int | None = None  # that a surer price was preferred to, where money is not all
     if case.goals.objective == "cost" and len(good):
         heads, leading = maker.led(good)
         good = np.concatenate([heads[leading.first : leading.first + 1], good[good != heads[leading.first]]])
     elif len(good):
         first = maker.able(good, case.goals.objective)[:1]
+        doubt = priced.prices.doubt[priced.offer]
+        doubtful_row = int(good[0]) if doubt[good[0]] > doubt[first[0]] else None
         good = np.concatenate([first, good[good != first[0]]])
     top_rows, optimal = distinct(priced, good)[: max(top, 1)], good[front(values.rows(good))]
     if case.stored is not None and len(good):  # storage may make one of them dearer than another, or than the budget
@@ -117,14 +120,16 @@ def assemble(
         missing=tuple(missing) if choices else within_budget((*missing, *late), options, case.per),
         counts=counts,
         alternatives=options,
-        near_tie=_near_tie(maker, heads, leading),
+        near_tie=_near_tie(maker, heads, leading, doubtful_row),
         porting=_porting_trade(maker, heads, leading),
         rows=maker.rows(np.concatenate([good, rest]), len(good)),
         farther=maker.choice(int(beyond[0])) if len(beyond) else None,
     )
 
 
-def _near_tie(maker: ChoiceMaker, heads: Index, leading: Lead | None) -> NearTie | None:
+def _near_tie(maker: ChoiceMaker, heads: Index, leading: Lead | None, doubtful_row: int | None) -> NearTie | None:
+    if doubtful_row is not None:
+        return NearTie(maker.choice(doubtful_row), (Advantage.SURER,))
     if leading is None or leading.cheaper is None:
         return None
     return NearTie(maker.choice(int(heads[leading.cheaper])), leading.advantages)

@@ -35,6 +35,7 @@ class Described:
     provenance: str
     rate: float | None = None  # of one replica
     planned: float | None = None  # the part of it that replicas are counted by
+    headroom: float | None = None  # above the load, where it is a hair less than asked for
     at_less: AtLess = ()  # the same at lower loads, where fewer replicas share a burst
     replicas: int | None = None
     lines: tuple[Line, ...] = ()  # bought besides machines; they sum to the row's `beside_usd`

@@ -18,6 +18,7 @@ from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.cost_range import Spread, machine_spread, short_spread, spread_of, sure_extra
 from chipwise.planner.defaults import NEARLY
 from chipwise.planner.fleet import Fleet, Index
+from chipwise.planner.limits import Mask
 from chipwise.planner.offer_prices import DOUBTFUL
 from chipwise.planner.ordering import ordered_in
 from chipwise.planner.preference import PORTED, Lead, Traits, ended_of, lead, pays, porting_of
@@ -123,7 +124,7 @@ class ChoiceMaker:
         self.layered = layered  # USD by row, where a budget is held against the load's curve
         self.porting = porting_of(fleet, priced, efforts)
         self.made: dict[int, Choice] = {}
-        self.load_chances: dict[int, float | None] = {}  # by way
+        self.ways: dict[int, Described] = {}
         goals = case.goals
         self.extra: Array = sure_extra(priced, goals.confidence) if goals.stated else np.zeros(len(priced))
 
@@ -182,6 +183,7 @@ class ChoiceMaker:
             load=case.peak,
             leader=self._leader,
             able=partial(self.able, ranked[:good_count]),
+            doubtful=partial(self.doubtful, ranked[:good_count]),
             load_chance=lambda at: self.load_chance_of(int(way[at])),
         )
 
@@ -200,6 +202,13 @@ class ChoiceMaker:
             native = float(usd[~moved].min())
             able &= ~moved | (bool(moved[first]) & pays(usd, native, self.times))
         return np.asarray(good[able & (doubt <= doubt[first])], dtype=np.intp)
+
+    def doubtful(self, good: Index, first: int) -> int | None:
+        """Of rows that keep the goals the cheapest that a surer price was preferred to, where it costs less than `first`."""
+        priced, doubt = self.priced, self.priced.prices.doubt[self.priced.offer]
+        cheaper = good[(doubt[good] > doubt[first]) & (priced.usd[good] < priced.usd[first])]
+        cheaper = cheaper[(self.porting[cheaper] < PORTED) | (self.porting[first] >= PORTED)]
+        return int(cheaper[np.argmin(priced.usd[cheaper])]) if len(cheaper) else None
 
     @property
     def times(self) -> float:
@@ -229,6 +238,7 @@ class ChoiceMaker:
             times=self.times,
             deadline_s=self.case.goals.deadline_s or 0.0,
             carries=self._carries(heads) if self.case.per == "month" else None,
+            short=self._short(heads) if self.case.kind == "serve" else None,
             enough=2.0 if self.case.kind == "serve" else 1.0,
         )
         return heads, lead(traits)
@@ -240,10 +250,19 @@ class ChoiceMaker:
         sure = np.array([1.0 if one is None else one for one in chances], dtype=np.float64)
         return np.asarray(np.minimum(sure, self.case.goals.confidence)[place], dtype=np.float64)
 
+    def _short(self, rows: Index) -> Mask:
+        """Whether a hair of the usual headroom is missing."""
+        ways, place = np.unique(self.priced.way[rows], return_inverse=True)
+        missing = [self.described(way).headroom is not None for way in ways.tolist()]
+        return np.asarray(np.array(missing, dtype=bool)[place], dtype=bool)
+
     def load_chance_of(self, way: int) -> float | None:
-        if way not in self.load_chances:
-            self.load_chances[way] = self.describe(way).load_chance
-        return self.load_chances[way]
+        return self.described(way).load_chance
+
+    def described(self, way: int) -> Described:
+        if way not in self.ways:
+            self.ways[way] = self.describe(way)
+        return self.ways[way]
 
     def _near(self, heads: Index, values: Values) -> Index:
         """Rows that may lead with their storage: of what needs porting, of what does not, and of what is on its way out those
@@ -438,6 +457,7 @@ class ChoiceMaker:
             request_chance=described.request_chance,
             load_chance=described.load_chance,
             planned=None if described.planned is None else described.planned * copies,
+            headroom=described.headroom,
             at_less=described.at_less,
             work_s=float(priced.tails.risk.work_s[row]),
             boot_s=priced.tails.boot_s,

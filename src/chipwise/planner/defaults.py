@@ -43,6 +43,10 @@ MACHINE_CHIPS = 8  # of a usual machine: a pod or a rack counts as so many of th
 # what they save.
 NARROWER = {"": ("fp8",)}
 DEVICE_UTILISATION = 0.9  # of a device's time: one answer comes after the other, and nobody shares it
+# Nobody doubles a bill for a hair of headroom: of one that nobody stated, so much may be missing where the machines that would
+# fill it cost so much more, and the answer says so.
+SPARED_HEADROOM = 0.02  # points of it
+SPARED_COST = 0.20  # of the cost, more
 HOURS_PER_WEEK = 168.0  # in which a service is on: always
 NOTEBOOK_IDLE_S = HOUR / 2  # after which a notebook could be stopped; what stopping would save is told, not assumed
 DEVICE_LIFETIME_S = 3 * YEAR  # over which an edge device is written off
@@ -57,6 +61,12 @@ def within_headroom(at_once: Array, headroom: float, goals: bool) -> Array:
     """Of the callers that a replica answers at once those it is planned for. Where no goal is stretched by more of them its
     slots count, and `UTILISATION` of them is room already."""
     return at_once / ((1.0 + headroom) if goals else max((1.0 + headroom) * UTILISATION, 1.0))
+
+
+def spared_headroom(work: Serve) -> float:
+    """Points of the headroom that may be missing: of one that the workload states, and of a load that must be carried with a
+    stated confidence, none."""
+    return 0.0 if "headroom" in work.model_fields_set or work.goals.confidence is not None else SPARED_HEADROOM
 
 
 def training_batch(work: Learning, parameters: float, sequence_tokens: int) -> int:

@@ -126,6 +126,20 @@ def _durable(own: dict[str, Provider], names: tuple[str, ...], provider: Index, 
     return np.asarray(owned | (durable & fresh))
 
 
+def service_range(catalog: Catalog, provider: str, days: int) -> tuple[float, float]:
+    """Factors, low and high, on a price that is paid by use and was read so many days ago. Nobody followed such prices: those
+    of the provider's accelerators on demand, or of its kind's, count."""
+    low, high = _price_ranges(catalog).factors(provider, ACCELERATOR, Purchase.ON_DEMAND, np.array([float(days)]))
+    return float(low[0]), float(high[0])
+
+
+def _price_ranges(catalog: Catalog) -> PriceRanges:
+    def ranges() -> PriceRanges:
+        return PriceRanges(catalog.rows("price_drift"), {one.name: one.kind for one in providers(catalog.data)})
+
+    return catalog.derived("price ranges", ranges)
+
+
 def _ranges(
     catalog: Catalog,
     own: dict[str, Provider],
@@ -135,7 +149,7 @@ def _ranges(
     purchase: Index,
     days: Array,
 ) -> tuple[Array, Array]:
-    ranges = PriceRanges(catalog.rows("price_drift"), {name: one.kind for name, one in own.items()})
+    ranges = _price_ranges(catalog)
     has_chip = np.array([one.chip is not None for one in catalog.machines])[machine]
     low, high = np.ones(len(days)), np.ones(len(days))
     key = (provider * len(PURCHASES) + purchase) * 2 + has_chip

@@ -1,10 +1,11 @@
 """Which of the cheapest rows leads.
 
 A price that is doubtful leads only where no surer one is within so much of it (`OfferPrices.doubt`): an expert signs what can
-be checked. Nobody moves a program to other software for a small saving: what needs porting leads only where it saves
-`PORTING_SAVES` of the cost and `PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that carries a
-service's load more surely, is sooner, fresher in price, of fewer machines or of less porting, and the first of these that
-differs is its reason: never a difference too small to be told.
+be checked. What lacks a hair of the usual headroom leads only where all of it costs `SPARED_COST` more. Nobody moves a program
+to other software for a small saving: what needs porting leads only where it saves `PORTING_SAVES` of the cost and
+`PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that carries a service's load more surely, is
+sooner, fresher in price, of fewer machines or of less porting, and the first of these that differs is its reason: never a
+difference too small to be told.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from chipwise.catalog.names import find_retired
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
-from chipwise.planner.defaults import NEARLY, PORTING_SAVES, PORTING_USD
+from chipwise.planner.defaults import NEARLY, PORTING_SAVES, PORTING_USD, SPARED_COST
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Mask
 from chipwise.planner.pricing import Priced
@@ -40,6 +41,7 @@ class Advantage(StrEnum):
     FEWER = "fewer machines"
     LESS_PORTING = "less porting"
     SURER = "a surer price"
+    HEADROOM = "all of the headroom"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Traits:
     times: float = 1.0  # that the bill is paid while a port pays for itself
     deadline_s: float = 0.0  # 0: none is stated
     carries: Array | None = None  # probability that the load is carried, up to what is sure enough; None: there is no load
+    short: Mask | None = None  # a hair of the usual headroom is missing; None: of none
     enough: float = 1.0  # machines of which fewer are no better: of a service two, since one that restarts answers nobody
 
     @property
@@ -108,6 +111,10 @@ def _nearest(rows: Traits, among: Index) -> Lead:
     surer = among[rows.doubt[among] < doubt]
     if len(surer) and rows.usd[surer[0]] <= (1.0 + doubt) * float(rows.usd[cheapest]):
         return Lead(_nearest(rows, surer).first, cheapest, (Advantage.SURER,))
+    if rows.short is not None and rows.short[cheapest]:
+        roomy = among[~rows.short[among]]
+        if len(roomy) and rows.usd[roomy[0]] <= (1.0 + SPARED_COST) * float(rows.usd[cheapest]):
+            return Lead(_nearest(rows, roomy).first, cheapest, (Advantage.HEADROOM,))
     near = among[rows.usd[among] <= (1.0 + NEARLY) * float(rows.usd[cheapest])]
     near = near[rows.doubt[near] <= doubt]
     seconds, days = np.maximum(rows.seconds[near], max(SOON_ENOUGH * rows.deadline_s, 1e-9)), rows.days[near]

@@ -168,6 +168,7 @@ def _break_even(offer: ServiceOffer, plan: Plan) -> str:
 
 def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service, ...]:
     """What can be paid per use instead. A model that no service runs, or that none is known of, has none."""
+    from chipwise.planner.offer_prices import service_range
     from chipwise.planner.services.offer import PER_TOKEN
     from chipwise.planner.services.offers import services_for
 
@@ -190,6 +191,7 @@ def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service
             instances=offer.instances,
             price_of=offer.price_of,
             price_days=offer.price_days,
+            price_range=service_range(known.catalog, offer.provider, offer.price_days),
             unchecked=offer.unchecked,
             certain=offer.certain,
             retires=offer.retires,

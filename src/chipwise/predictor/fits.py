@@ -13,6 +13,7 @@ from chipwise.predictor.ability import able_chip
 from chipwise.predictor.named import chip_named, context_notes, layer_named, shown_name
 from chipwise.predictor.options import FLAGS, check_numbers, option
 from chipwise.predictor.results import fit_result, memory_use
+from chipwise.predictor.settings import format_notes, usual_format
 from chipwise.predictor.transformer import larger_parts
 from chipwise.predictor.values import FitPrediction
 
@@ -60,7 +61,9 @@ def _fits(known: Known, model: str, chip: str, settings: dict[str, Any]) -> FitP
         raise InvalidSettings(Problem("chips", problem, None, "multiples of tp x pp"))
     if not settings.get("train") and chips > ways:  # one copy over all of them
         settings = {**settings, "tp": chips / float(settings.get("pp", 1))}
-    setup = _training(settings, chips, ways) if settings.get("train") else _serving(settings)
+    published = known.find_model(model).published_precision
+    weight_format = "" if settings.get("train") or "precision" in settings else usual_format(part, published)
+    setup = _training(settings, chips, ways) if settings.get("train") else _serving({"precision": weight_format, **settings})
     setup.check(shape)
     result = answer(shape, part, setup, changes=False)
     if not result.fits[0]:
@@ -78,7 +81,7 @@ def _fits(known: Known, model: str, chip: str, settings: dict[str, Any]) -> FitP
     stated = known.find_model(model).context
     held = {label: float(values[0]) for label, values in largest.items()}
     longest = "longest sequence" if task == "training" else "longest context"
-    notes = context_notes(known, model, tokens)
+    notes = (*context_notes(known, model, tokens), *(format_notes(weight_format, published) if weight_format else ()))
     if stated is not None and held[longest] > stated:
         notes += (f"Memory would hold {held[longest]:,.0f} tokens; {name} is stated for {stated:,}.",)
         held[longest] = float(stated)
@@ -121,7 +124,7 @@ def _serving(settings: dict[str, Any]) -> ServingSetup:
         "output_len": min(256.0, max(context - 1, 0.0)),
         "tp": settings.get("tp", 1.0),
         "pp": settings.get("pp", 1.0),
-        "precision_weights": settings.get("precision", "bf16"),
+        "precision_weights": settings["precision"],
         "precision_kv": settings.get("kv", "bf16"),
         "engine": settings.get("engine", "vllm"),
     }

@@ -57,7 +57,22 @@ def check_graphs(hardware: Hardware, setup: ServingSetup) -> None:
 
 def usual_format(part: Part, published: str = "") -> str:
     """Of weights that are `published` in a format; empty: in 16 bits."""
-    return next((name for name in SERVING_PRECISIONS.get(published, SERVING_PRECISIONS[""]) if part.has(name)), "fp32")
+    able = (name for name in SERVING_PRECISIONS.get(published, SERVING_PRECISIONS[""]) if reads(part, name, published))
+    return next(able, "fp32")
+
+
+def reads(part: Part, name: str, published: str) -> bool:
+    """Whether a chip serves weights in a format: GPUs without fp4 read those that are published so, and compute in 16 bits."""
+    return part.has(name) or (name == published == "fp4" and part.kind == "gpu")
+
+
+def format_notes(served: str, published: str) -> tuple[str, ...]:
+    """Of weights whose format nobody stated, where they are not published in 16 bits."""
+    if not published:
+        return ()
+    if served == published:
+        return (f"The weights are in {published}, as published.",)
+    return (f"The weights are published in {published}, which this chip does not have: {served} is used.",)
 
 
 def framework_of(name: str | None) -> Coded | None:

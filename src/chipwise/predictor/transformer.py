@@ -40,6 +40,7 @@ from chipwise.predictor.settings import (
     check_lengths,
     check_precision,
     counts,
+    format_notes,
     framework_of,
     numbers_of,
     usual_format,
@@ -313,7 +314,11 @@ def serve(
         checked = fits(shape, part, setup, changes=False)
         if not checked.fits[0]:
             checked = fits(shape, part, setup, larger=larger_parts(known, part))
-    notes = (*_notes(question, predicted, room), *_graph_notes(setup), *_format_notes(setup, published))
+    notes = (
+        *_notes(question, predicted, room),
+        *_graph_notes(setup),
+        *(format_notes(formats[0], published) if len(formats := setup.precision_weights.names) == 1 else ()),
+    )
     return Served(
         model=shown_name(known, model),
         ask=question,
@@ -340,16 +345,6 @@ def _notes(ask: Generation, estimates: dict[str, Estimate], room: Array) -> tupl
     if ask.scenario.names[ask.scenario.index[0]] == "closed" and ask.setup.batch[0] > room[0]:
         return (f"Memory and engine let {room[0]:,.0f} sequences run at once; the others wait for their turn.",)
     return ()
-
-
-def _format_notes(setup: ServingSetup, published: str) -> tuple[str, ...]:
-    """Of weights whose format nobody stated, where they are not published in 16 bits."""
-    taken = setup.precision_weights.names
-    if not published or len(taken) != 1:
-        return ()
-    if taken[0] == published:
-        return (f"The weights are in {published}, as published.",)
-    return (f"The weights are published in {published}, which this chip does not have: {taken[0]} is used.",)
 
 
 def _graph_notes(setup: ServingSetup) -> tuple[str, ...]:

@@ -206,6 +206,7 @@ class GenerationPrediction(Prediction):
     energy_per_million_tokens_kwh: float | None
     most_requests_per_s: float | None = None  # where requests come at a rate
     highest_rate_per_s: float | None = None  # where there are goals
+    idle_chips: float = 0.0  # of those asked about, beside `chips`: no copy has a use for them
 
 
 @dataclass(frozen=True, slots=True)

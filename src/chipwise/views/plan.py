@@ -103,6 +103,7 @@ def service_view(service: Service) -> View:
         "name": service.name,
         "hardware": service.hardware,
         "usd": service.usd,
+        "usd_range": [service.low_usd, service.high_usd],
         "price_of": service.price_of,
         "cold_share": service.cold_share,
         "break_even": service.break_even,

@@ -169,6 +169,7 @@ def _generation(prediction: GenerationPrediction) -> View:
         "model": prediction.model,
         "chip": prediction.chip,
         "chips": prediction.chips,
+        **({"idle_chips": prediction.idle_chips} if prediction.idle_chips else {}),
         "replicas": prediction.replicas,
         "engine": prediction.engine,
         "scenario": prediction.scenario,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from chipwise.perf.arrays import Coded, column
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.model import packaged
 from chipwise.perf.part import Part, Parts
-from chipwise.perf.predict_serving import Generation
+from chipwise.perf.predict_serving import Generation, slots
 from chipwise.perf.predict_serving import predict as serve
 from chipwise.perf.predict_training import Training
 from chipwise.perf.predict_training import predict as train
@@ -209,3 +211,24 @@ def test_selective_recomputation_repeats_no_product() -> None:
     assert selective["matrix"][0] == pytest.approx(none["matrix"][0], rel=0.05)
     assert selective["elementwise"][0] > none["elementwise"][0]
     assert full["matrix"][0] > 1.2 * selective["matrix"][0]
+
+
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "llama-3.1-70b"])
+def test_half_the_bytes_and_twice_the_peak_make_nothing_more_than_twice_as_fast(model: str) -> None:
+    """Of weights in fp8 against bf16, with the same number of sequences in flight on the same chips, which were measured with
+    the engine: whatever was measured of either format, by whom and with what version, both run on one chip."""
+    measured = {chip for engine, chip in packaged().nearness["inference"].ranges if engine == "vllm"}
+    able = [parts()[one] for one in sorted(measured) if parts()[one].has("fp8") and parts()[one].has("bf16")]
+    assert {"MI300X", "MI325X", "H100-SXM"} <= {one.name for one in able}
+    tp, batch, tokens = (
+        np.array(one, dtype=np.float64) for one in zip(*product((1, 8), (1, 16, 64), (256, 2000)), strict=True)
+    )
+    found = 0
+    for chip in able:
+        common: dict[str, Any] = {"batch": batch, "tp": tp, "input_len": tokens, "output_len": 256.0}
+        of = [generation(model, chip, **(common | {"precision_weights": one})) for one in ("bf16", "fp8")]
+        wide, narrow = (serve(one, packaged(), ("output_tokens_per_s",))["output_tokens_per_s"].value for one in of)
+        room = slots(of[0]) >= batch  # else memory counts, too
+        assert np.all(narrow[room] <= 2.0 * wide[room]), chip.name
+        found += int(room.sum())
+    assert found > 50

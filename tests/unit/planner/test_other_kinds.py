@@ -344,3 +344,11 @@ def test_devices_are_bought_and_nobody_is_asked_how_many_he_owns(session: Sessio
     assert headline(found).startswith("Buy 5 x edge ")
     assert "you own" not in risk_line(found)
     assert brief(found.winner, found.per).startswith("bought")
+
+
+def test_live_video_has_a_cost_interval_that_its_speed_makes(session: Session) -> None:
+    """Encoders that are slower than expected take more machines, and faster ones fewer."""
+    winner = example(session, "transcode").winner
+    assert winner is not None
+    assert winner.rate_spread > 1.0
+    assert winner.low_usd < winner.usd < winner.high_usd

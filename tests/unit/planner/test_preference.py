@@ -11,11 +11,13 @@ import pytest
 import yaml
 
 from chipwise.api.session.wiring import Session, open_session
-from chipwise.api.verbs import plan
+from chipwise.api.verbs import plan, plan_any
 from chipwise.planner.defaults import NEARLY, PORTING_SAVES
+from chipwise.planner.explain.pipeline_words import together_words
 from chipwise.planner.explain.words import headline
 from chipwise.planner.offer_prices import DOUBTED, UNKNOWN_CURRENCY
 from chipwise.planner.preference import Advantage, Lead, Traits, effort, lead
+from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
 
 
@@ -205,3 +207,42 @@ def test_the_first_answer_of_the_readme_has_a_price_that_nobody_doubts() -> None
     assert found.winner is not None
     assert not found.winner.doubt
     assert found.load is None or found.load.title == found.winner.where
+
+
+def test_a_pipeline_says_what_a_surer_price_costs_more_as_a_workload_alone_does() -> None:
+    work = {**LORA, "limits": {"clouds": ["seeweb", "aws"], "interruptible": False}}
+    alone = planned(work)
+    assert alone.near_tie is not None
+    assert Advantage.SURER in alone.near_tie.advantages
+    whole = plan_any(session(), "whole.yaml", None, text=yaml.safe_dump({"kind": "pipeline", "name": "p", "stages": [work]}))
+    assert isinstance(whole, PipelinePlan)
+    (tie,) = [one for one in whole.near_ties if Advantage.SURER in one.advantages]
+    extra = whole.stages[0].choice.usd / tie.choice.usd - 1.0
+    assert extra > NEARLY
+    assert f"({extra:.1%}) more: a surer price" in together_words(whole)
+
+
+CHAT: dict[str, Any] = {
+    "kind": "serve",
+    "name": "chat",
+    "model": "llama-3.1-8b",
+    "arrival": {"rate": 12},
+    "input_tokens": 1000,
+    "output_tokens": 300,
+    "limits": {"clouds": ["aws", "lambda"]},
+}
+
+
+def test_a_service_of_a_pipeline_is_as_sure_as_alone() -> None:
+    """Of near ties the one that carries its load more surely leads, and the confidence of the whole is that of its stages."""
+    for sure in ({}, {"goals": {"confidence": 0.95}}):
+        alone = planned({**CHAT, **sure}).winner
+        text = yaml.safe_dump({"kind": "pipeline", "name": "p", "stages": [CHAT], **sure})
+        whole = plan_any(session(), "whole.yaml", None, text=text)
+        assert isinstance(whole, PipelinePlan)
+        assert alone is not None
+        assert alone.load_chance is not None
+        chosen = whole.stages[0].choice
+        assert chosen.load_chance == pytest.approx(alone.load_chance)
+        assert chosen.usd == pytest.approx(alone.usd)
+        assert not sure or (chosen.load_chance or 0.0) >= 0.95

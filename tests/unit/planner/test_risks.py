@@ -113,3 +113,11 @@ def test_a_service_that_retires_the_model_is_a_risk() -> None:
     assert alone == "Risks: p s stops serving this model on 2027-03-30."
     both = risk_line(replace(with_winner(replicas=1), services=(service,)))
     assert both.startswith("Risks: p s stops serving this model on 2027-03-30. Of the machines: one copy")
+
+
+@pytest.mark.parametrize("lesser", [{"is_arm": True}, {"chip": "MI300X", "family": "AMD CDNA3"}])
+def test_an_outage_comes_before_what_is_put_right_once(lesser: dict[str, Any]) -> None:
+    """One copy is down at every restart; an image is built once."""
+    line = risk_line(with_winner(replicas=1, machines=1, **lesser))
+    assert line.startswith("Risks: one copy, no redundancy")
+    assert ";" in line

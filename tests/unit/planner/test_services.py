@@ -26,6 +26,7 @@ from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.services import offers as planning_services
 from chipwise.planner.services.offer import PER_HOUR, PER_TOKEN, SERVERLESS, ServiceOffer
 from chipwise.planner.services.offers import LISTED, services_for
+from chipwise.text import usd_interval
 from chipwise.workload.kinds import Serve
 from effort import cases
 
@@ -255,6 +256,13 @@ def test_a_service_has_the_age_of_its_price_and_an_old_one_says_so_first() -> No
     assert answer.service is not None
     assert answer.service.price_days > 180
     assert "old: ask for today's" in headline(answer)
+    fresh = plan(
+        Session(Config(Path("none/config"), Path("none/data")), date(2026, 11, 15), []), "chat.yaml", text=CHAT
+    ).service
+    assert fresh is not None
+    assert fresh.low_usd <= fresh.usd <= fresh.high_usd
+    assert answer.service.high_usd / answer.service.usd >= fresh.high_usd / fresh.usd > 1.0
+    assert usd_interval(answer.service.low_usd, answer.service.high_usd, answer.service.usd) in headline(answer)
 
 
 def test_a_cheaper_machine_breaks_even_no_later() -> None:

@@ -118,7 +118,7 @@ def test_a_little_less_load_that_saves_a_machine_is_named_with_what_it_saves() -
     any_load = plan(open_session(), "case.yaml", None, text=yaml.safe_dump({**work, "arrival": {"rate": 10}}))
     assert any_load.winner is not None
     with_headroom = re.findall(r"([\d.]+) with headroom", next(one.told for one in any_load.answers if one.question == SCALING))
-    slightly_more = 1.01 * float(with_headroom[0]) / any_load.winner.machines
+    slightly_more = 1.03 * float(with_headroom[0]) / any_load.winner.machines  # more than a hair, which would be spared
     found = plan(open_session(), "case.yaml", None, text=yaml.safe_dump({**work, "arrival": {"rate": slightly_more}}))
     text = next(one.told for one in found.answers if one.question == SCALING)
     rate, saved = re.findall(r"1 machine carries up to ([\d.]+) req/s: so much less load saves \$([\d,]+)\.", text)[0]

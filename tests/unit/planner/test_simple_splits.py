@@ -91,6 +91,7 @@ def serving(filled: list[float], machines: list[float], rate: list[float]) -> Se
         predicted=one,
         chance=one,
         alone=np.array(rate),
+        headroom=np.array(rate),
     )
 
 

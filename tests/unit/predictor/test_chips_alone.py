@@ -32,8 +32,20 @@ def test_a_small_model_is_copied() -> None:
 
 def test_chips_that_no_split_uses_are_named() -> None:
     found = predict(SESSION, LARGE, "h100", "serve", {"chips": 3})
-    assert found["chips"] == 2
-    assert "1 chip of 3 would be idle." in found["notes"]
+    assert (found["chips"], found["idle_chips"]) == (2, 1)
+    assert "1 chip of 3 would be idle: one copy takes 2, so 2 or 4 are used in full." in found["notes"]
+
+
+def test_the_split_is_named_with_what_it_was_taken_for() -> None:
+    """Goals and a rate alone may take different splits of the same chips: each says which, and by what."""
+    load = {"chips": 8, "rate": 1.0, "input_tokens": 1024, "output_tokens": 256}
+    plain, kept = (predict(SESSION, LARGE, "h100", "serve", load | goals) for goals in ({}, {"tpot": 0.03}))
+    for found, reason in ((plain, "it answers most."), (kept, "it answers most within the goals")):
+        (note,) = [one for one in found["notes"] if one.startswith("Of the splits with room")]
+        assert f"with tp {found['setup']['tp']:g}" in note
+        assert reason in note
+    if plain["setup"] != kept["setup"]:
+        assert f"with tp {plain['setup']['tp']:g}" in next(one for one in kept["notes"] if "without goals" in one)
 
 
 def test_more_chips_than_copies_are_no_split_of_ours() -> None:

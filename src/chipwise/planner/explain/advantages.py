@@ -22,6 +22,7 @@ def advantage_words(winner: Choice, cheaper: Choice, advantages: Sequence[Advant
         Advantage.FRESHER: f"{long_age(winner.price_days)} old, not {long_age(cheaper.price_days)}",
         Advantage.FEWER: f"{winner.machines:,}, not {cheaper.machines:,}",
         Advantage.LESS_PORTING: f"{winner.chip}, not {cheaper.chip}",
+        Advantage.HEADROOM: f"the other has {cheaper.headroom or 0.0:.1%}",
         Advantage.SURER: f"the other: {cheaper.doubt}" if cheaper.doubt else "",
     }
     return [f"{one} ({figures[one]})" if figures[one] else str(one) for one in advantages]

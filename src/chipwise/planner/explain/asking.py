@@ -205,9 +205,8 @@ def _carrying(plan: Plan, winner: Choice, targets: Asked) -> str:
     """How surely the machines carry the load with their headroom, and what carries it surely."""
     if winner.load_chance is None:
         return ""
-    basis = (
-        f"{targets.headroom:.0%} headroom on the middle of the estimate" if targets.headroom else "the middle of the estimate"
-    )
+    share = f"{targets.headroom:.0%}" if winner.headroom is None else f"{winner.headroom:.1%}"
+    basis = f"{share} headroom on the middle of the estimate" if targets.headroom else "the middle of the estimate"
     text = f" The machines, by {basis}, carry {_load_words(targets)} with {winner.load_chance:.0%} probability"
     return f"{text}{surer_words(plan, winner, targets)}."
 
@@ -314,7 +313,9 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         cost = winner.usd * machines / winner.machines
         count = own_count(plan.rows, winner)
         known = f"about {usd(cost)}" if count is None or machines <= count else f"and you own {count}"
-        steps.append(f"{amount(times * wanted)}: {counted(machines, 'machine', 'machines')}, {known}")
+        follows = winner.over_time is not None  # so many at the peak, and fewer at other hours
+        peak, limit = (" at the peak", "up to ") if follows else ("", "")
+        steps.append(f"{amount(times * wanted)}{peak}: {limit}{counted(machines, 'machine', 'machines')}, {known}")
     first = spare if targets.rate else "By copies, each with a part of the callers."
     return [first, *_one_fewer(plan, winner, targets, planned), f"{'; '.join(steps)}."]
 

@@ -24,7 +24,9 @@ def together_words(plan: PipelinePlan) -> str:
     for tie in plan.near_ties:
         own = next(one.choice for one in plan.stages if one.name == tie.stage)
         extra_usd = own.usd - tie.choice.usd
-        price = f"{usd(extra_usd)} more" if extra_usd >= 0.005 else "the same cost"
+        price = (
+            f"{usd(extra_usd)} ({extra_usd / max(tie.choice.usd, 1e-9):.1%}) more" if extra_usd >= 0.005 else "the same cost"
+        )
         better = ", ".join(advantage_words(own, tie.choice, tie.advantages))
         sentences.append(f"{tie.stage}: preferred to {what(tie.choice)} for {price}: {better}.")
     if len(plan.stages) == 1:

@@ -56,6 +56,8 @@ def pipeline_risk_line(plan: PipelinePlan) -> str:
 
 
 def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
+    """What breaks its goals, then what keeps it from starting until somebody else acts, what takes it away while it runs, and
+    last what an image is built for once."""
     layers = leading_layers(plan)
     if winner.purchase == Purchase.SPOT or (layers is not None and any(one.name == Purchase.SPOT for one in layers.layers)):
         times = amount(float(f"{winner.interruptions:.2g}"))
@@ -72,13 +74,16 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         yield f"the latency goals are met with a probability of {alone:.0%}: measure before you rely on them"
     if winner.needs_porting:
         yield f"{winner.chip} needs porting to {software_of(winner.family)}"
-    elif winner.family.startswith("AMD"):
-        yield f"{winner.chip} runs ROCm, not CUDA"
-    if winner.is_arm and winner.provider != EDGE:
-        yield "its processor is Arm: images for x86 do not start"
     for quota, needed in quotas.raises(plan):
         default = f"the default quota of {quota.row.provider} is {quota.maximum:g} of {needed:,g} {quota.unit}"
         yield f"{default}: request an increase first"
+    if plan.kind == "serve" and _fewest_copies(winner) == 1:
+        when = "one copy" if winner.replicas == 1 else "one copy at the quietest hours"
+        yield f"{when}, no redundancy: downtime during restarts"
+    elif plan.kind == "serve" and winner.machines == 1:
+        yield "one machine, no redundancy: downtime during restarts"
+    if winner.memory_share is not None and winner.memory_share > FULL_MEMORY:
+        yield f"{winner.memory_share:.0%} of a chip's memory is planned for"
     total = winner.machines * winner.chips
     if total > SCARCE and winner.purchase != Purchase.OWNED:
         yield f"{total:,} {winner.catalog_chip or winner.chip} in one region at once are more than most accounts get"
@@ -86,13 +91,10 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
     catalog = plan.rows.fleet.catalog if several_owned and plan.rows is not None else None
     if catalog is not None and catalog.owned(winner.provider, winner.machine, winner.region) is None:
         yield f"that you own {winner.machines} is not stated (`count` in its file)"
-    if winner.memory_share is not None and winner.memory_share > FULL_MEMORY:
-        yield f"{winner.memory_share:.0%} of a chip's memory is planned for"
-    if plan.kind == "serve" and _fewest_copies(winner) == 1:
-        when = "one copy" if winner.replicas == 1 else "one copy at the quietest hours"
-        yield f"{when}, no redundancy: downtime during restarts"
-    elif plan.kind == "serve" and winner.machines == 1:
-        yield "one machine, no redundancy: downtime during restarts"
+    if not winner.needs_porting and winner.family.startswith("AMD"):
+        yield f"{winner.chip} runs ROCm, not CUDA"
+    if winner.is_arm and winner.provider != EDGE:
+        yield "its processor is Arm: images for x86 do not start"
 
 
 def _fewest_copies(winner: Choice) -> int:

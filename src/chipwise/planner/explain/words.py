@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from chipwise.money.layering import Layer
@@ -14,9 +15,10 @@ from chipwise.planner.offer_prices import OLD_DAYS
 from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Choice, Emitted, Plan, QuantumPart, Service
-from chipwise.planner.values.split import GenerationSplit, TrainingSplit
+from chipwise.planner.values.split import GenerationSplit, Streams, TrainingSplit, width
 from chipwise.text import age, amount, count, duration, is_wide, long_age, mass, number, usd, usd_interval
 from chipwise.text import watts as power
+from chipwise.workload.kinds import Serve
 
 EDGE = "edge"  # the provider of small devices, as `devices` names it
 SELDOM = 0.01  # a second: below this a rate is told as the time between two
@@ -77,7 +79,8 @@ def service_words(service: Service, per: str) -> str:
     known += [] if service.format_known else ["number format not stated"]
     known += ["goals not checked"] if service.unchecked else []
     told = f" ({', '.join(known)})" if known else ""
-    return f"Use {service.title}, paid {service.kind}: {usd(service.usd)} a {per}{told}"
+    interval = usd_interval(service.low_usd, service.high_usd, service.usd)
+    return f"Use {service.title}, paid {service.kind}: {usd(service.usd)} a {per}{f' ({interval})' if interval else ''}{told}"
 
 
 def _dated(service: Service) -> str:
@@ -154,7 +157,7 @@ def sentence(plan: Plan) -> str:
         verb = "Buy" if winner.provider == EDGE else "Use" if winner.purchase == "owned" else "Rent"
         cost = f"{cost_words(winner, ' a month')}{able}{_always(winner)}{beats}"
         goes = ", as the load goes" if follows(winner) else ""
-        remarks = f"{_missed(winner)}{_owned(winner)}{_stale(winner)}{porting_words(plan)}"
+        remarks = f"{_missed(winner)}{_spared(winner)}{_owned(winner)}{_stale(winner)}{porting_words(plan)}"
         bought = "paid off over 3 years" if winner.provider == EDGE else winner.purchase
         return f"{verb} {hardware}, {bought}{goes}: {cost}.{remarks}"
     cost = f"{duration(winner.seconds)} for {cost_words(winner)}, {mass(winner.kg)} CO2e"
@@ -167,6 +170,16 @@ def _missed(winner: Choice) -> str:
     return (
         " By the estimate it misses the latency goals." if winner.goals_chance is not None and winner.goals_chance < 0.5 else ""
     )
+
+
+def _spared(winner: Choice) -> str:
+    """Where a hair of the usual headroom is missing, because all of it costs much more."""
+    if winner.headroom is None:
+        return ""
+    span = max(math.ceil(width(winner.split) / max(winner.chips, 1)), 1)
+    further = f"{span} more machines" if span > 1 else "one more machine"
+    usual = f"{Serve.model_fields['headroom'].default:.0%}"
+    return f" Its headroom is {winner.headroom:.1%}, not {usual}: {further} would cost {span / winner.machines:.0%} more."
 
 
 def _next_best(plan: Plan, winner: Choice) -> str:
@@ -364,7 +377,8 @@ def running(choice: Choice) -> list[tuple[str, str]]:
         rows.append(("memory", f"{choice.memory_share:.0%} of a chip"))
     if choice.rate is not None and choice.rate_spread > 1.0:
         low, high = choice.rate / choice.rate_spread, choice.rate * choice.rate_spread
-        rows.append(("rate", f"{amount(choice.rate)} requests a second; 80% between {amount(low)} and {amount(high)}"))
+        unit = "streams" if isinstance(choice.split, Streams) else "requests a second"
+        rows.append(("rate", f"{amount(choice.rate)} {unit}; 80% between {amount(low)} and {amount(high)}"))
     if choice.high_s > choice.low_s:
         alone = " by the speed alone" if choice.p90_s > 1.01 * choice.high_s else ""  # losses and waits add to it
         rows.append(

@@ -15,6 +15,7 @@ from chipwise.perf.queueing import Traffic
 from chipwise.perf.setup import ServingSetup
 from chipwise.perf.transformer import Layer, Transformers
 from chipwise.planner.fleet import Fleet, Index
+from chipwise.predictor.settings import reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class ServingJob:
     most_replicas: float = np.inf
     least_rate: float = 0.0  # requests per second that must be possible, whatever arrives
     headroom: float = 0.0  # above the rate, as a share of it
+    spared: float = 0.0  # of the headroom, points that may be missing where filling them costs much more
     published: str = ""  # format of the weights as they are published; empty: 16 bits
     burstiness: float = 1.0  # coefficient of variation of the times between arrivals
     confidence: float | None = None  # with which the load is carried; None: headroom is all
@@ -41,9 +43,8 @@ class ServingJob:
 
 
 def formats(job: ServingJob, part: Part) -> list[str]:
-    """Of the job's formats those that a chip has: of fp16 and bf16, which are as good, bf16 alone where it has both. GPUs
-    without fp4 read weights that are published so, and compute in 16 bits."""
-    able = [one for one in job.precisions if runs(part, one) or (one == job.published == "fp4" and part.kind == "gpu")]
+    """Of the job's formats those that a chip has: of fp16 and bf16, which are as good, bf16 alone where it has both."""
+    able = [one for one in job.precisions if runs(part, one) or reads(part, one, job.published)]
     return [one for one in able if one != "fp16" or "bf16" not in able]
 
 

@@ -18,7 +18,7 @@ from chipwise.planner import missing
 from chipwise.planner.assemble import assemble
 from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.counts import chip_limits, machine_counts
-from chipwise.planner.defaults import HOURS_PER_WEEK, NARROWER, serving_formats, with_spot_default
+from chipwise.planner.defaults import HOURS_PER_WEEK, NARROWER, serving_formats, spared_headroom, with_spot_default
 from chipwise.planner.explain.quality import with_quality
 from chipwise.planner.fleet import Index, family_of
 from chipwise.planner.generation import search as generation
@@ -84,6 +84,7 @@ def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known,
         prefix_len=work.shared_prefix_tokens or 0.0,
         precisions=_formats(work, extended.find_model(name).published_precision),
         headroom=work.headroom if isinstance(work, Serve) else 0.0,
+        spared=spared_headroom(work) if isinstance(work, Serve) else 0.0,
         published=extended.find_model(name).published_precision,
         kv_precision=_cache_format(work),
         goals=goals,
@@ -202,6 +203,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
             provenance=rows.provenance.name_at(row),
             rate=float(loaded.rate[index]) if online else float(rows.rate[row]),
             planned=float(rows.rate[row]),
+            headroom=float(rows.headroom[row]) if online and rows.headroom[row] < job.headroom else None,
             at_less=fewer[index] if online else (),
             replicas=copies,
             latency=latency,

@@ -23,7 +23,7 @@ from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.memory_serving import kv_bytes, kv_room, serving_memory
 from chipwise.perf.model import Model
 from chipwise.perf.predict_serving import Generation, replica
-from chipwise.planner.defaults import FULL_MEMORY, within_headroom
+from chipwise.planner.defaults import FULL_MEMORY, SPARED_COST, within_headroom
 from chipwise.planner.fleet import Fleet, Index, Shape, machines_for, replicas_in
 from chipwise.planner.generation.capacity import capacity
 from chipwise.planner.generation.job import ServingJob, ask_of, formats
@@ -55,6 +55,7 @@ class Serving:
     predicted: Array  # 1: predicted; 0: left out, because it does not fit or no load keeps the goals
     chance: Array  # that a request alone keeps the goals; 1 without goals
     alone: Array  # `rate`, also where so many replicas or chips are not allowed
+    headroom: Array  # above the load, as a share of it: what was asked for, or a hair less
 
     def only(self, mask: Mask) -> Serving:
         """Some of the rows."""
@@ -95,6 +96,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
             predicted=none,
             chance=none,
             alone=none,
+            headroom=none,
         )
     shape = np.array([row[0] for row in rows], dtype=np.intp)
     precision = Coded.of([row[1] for row in rows])
@@ -129,10 +131,20 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     replicas = np.maximum(np.where(able > 0, replicas, 1.0), job.least_replicas)
     if job.least_rate:
         replicas = np.maximum(replicas, np.where(rate > 0, np.ceil(job.least_rate / np.maximum(rate, 1e-9) - 1e-9), 1.0))
-    machines = np.maximum(machines_for(chips, tp * pp, replicas), np.ceil(chip_limits[0] / np.maximum(chips, 1.0)))
+    limit_machines = np.ceil(chip_limits[0] / np.maximum(chips, 1.0))
+    machines = np.maximum(machines_for(chips, tp * pp, replicas), limit_machines)
+    headroom = np.full(len(rows), job.headroom)
+    if job.rate and job.spared and not job.least_rate:
+        wider = (1.0 + job.headroom) / (1.0 + job.headroom - job.spared)
+        fewer = np.maximum(np.ceil(load / np.maximum(wider * able, 1e-9) - 1e-9), job.least_replicas)
+        spared = np.maximum(machines_for(chips, tp * pp, fewer), limit_machines)
+        spare = (able > 0) & (machines > (1.0 + SPARED_COST) * spared)
+        replicas, machines = np.where(spare, fewer, replicas), np.where(spare, spared, machines)
+        copies = np.maximum(replicas, np.minimum(replicas_in(chips, tp * pp, machines), job.most_replicas))
+        headroom = np.where(spare, (1.0 + job.headroom) * rate * copies / load - 1.0, headroom)
+        rate = np.where(spare, np.maximum(rate, load / copies), rate)
     alone = rate
     rate = np.where((machines * chips <= chip_limits[1]) & (replicas <= job.most_replicas), rate, 0.0)
-    machines = np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0)))
     if job.rate:
         replicas = np.maximum(replicas, np.minimum(replicas_in(chips, tp * pp, machines), job.most_replicas))
     return Serving(
@@ -154,6 +166,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
         predicted=hopeful.astype(float),
         chance=chance,
         alone=alone,
+        headroom=headroom,
     )
 
 

@@ -99,6 +99,7 @@ def _assembled(
             provenance=way.provenance,
             rate=way.rate,
             planned=way.rate if way.planned is None else way.planned,
+            headroom=way.headroom,
             at_less=way.at_less,
             replicas=way.replicas,
             rate_spread=way.rate_spread,

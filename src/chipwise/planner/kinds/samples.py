@@ -29,7 +29,7 @@ from chipwise.perf.queueing import UTILISATION
 from chipwise.perf.seen import FORMULA
 from chipwise.perf.under_load import HIGHEST_USED
 from chipwise.planner.chances import carried, chance_within, sure_factor
-from chipwise.planner.defaults import STEP_SAMPLES
+from chipwise.planner.defaults import SPARED_COST, STEP_SAMPLES, spared_headroom
 from chipwise.planner.fleet import Shape as MachineShape
 from chipwise.planner.fleet import placed
 from chipwise.planner.kinds.planning import plan_ways
@@ -208,7 +208,19 @@ def serving_ways(
             limit = min(goals.values())
             return Cannot(TooSlow("latency of a single sample", fastest, limit), fastest / limit, TIME)
         most_copies = shape.chips // int(ask.together)  # on one machine
-        machines = machines_for(question, work, shape.chips, most_copies, rate / planned)
+        machines, headroom = machines_for(question, work, shape.chips, most_copies, rate / planned), None
+        if spared := spared_headroom(work):
+            wider = (1.0 + work.headroom) / (1.0 + work.headroom - spared)
+            spared_machines = machines_for(question, work, shape.chips, most_copies, rate / (wider * planned))
+            if isinstance(spared_machines, int) and (
+                isinstance(machines, Cannot) or machines > (1.0 + SPARED_COST) * spared_machines
+            ):
+                copy_rate = rate / (spared_machines * most_copies)
+                machines, headroom, planned = (
+                    spared_machines,
+                    (1.0 + work.headroom) * planned / copy_rate - 1.0,
+                    max(planned, copy_rate),
+                )
         if isinstance(machines, Cannot):
             return machines
         curve, less = curves[place], fewer[place]
@@ -228,7 +240,8 @@ def serving_ways(
         answers = Answers(planned, capacity, spread, chance)
         use = ask.utilisation(batch / ask.together, float(speed.value[0]))
         way = service_way(question, index, machines, copies, answers, use, rate)
-        return [replace(way, precision=ask.precision, provenance=_provenance(ask), memory_share=share, at_less=less)]
+        way = replace(way, headroom=headroom, at_less=less)
+        return [replace(way, precision=ask.precision, provenance=_provenance(ask), memory_share=share)]
 
     return ways_of
 

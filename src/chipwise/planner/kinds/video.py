@@ -61,7 +61,12 @@ def plan_transcode(question: Question, work: Transcode) -> Plan:
     if work.goals.latency is not None:
         notes.append("goals.latency is ignored: the delay of an encoder depends on its settings.")
     table = Table(
-        kind="transcode", per="month", units=streams * question.month_s / HOUR, unit="stream hour", notes=tuple(notes)
+        kind="transcode",
+        per="month",
+        units=streams * question.month_s / HOUR,
+        unit="stream hour",
+        notes=tuple(notes),
+        peak=streams,
     )
     plan = plan_ways(question, ground, table, lambda at: _live(question, busy, at, carried[at]))
     winner = plan.winner
@@ -145,6 +150,7 @@ def _live(question: Question, times: _Busy, index: int, network: float) -> Ways:
             split=Streams(int(carried)),
             rate=max(min(float(int(carried) * shape.chips), math.floor(network)), streams / machines),
             replicas=machines,
+            rate_spread=spread,
             load_chance=carried_with(streams, machines * shape.chips / float(busy.total[0]), spread),
             use=_use(ground, index, float(busy.total[0]) * streams / (machines * shape.chips)),
         )

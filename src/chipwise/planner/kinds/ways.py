@@ -60,6 +60,7 @@ class Way:
     provenance: str = "formula"
     rate: float | None = None  # of one replica
     planned: float | None = None  # the part of it that replicas are counted by; None: all
+    headroom: float | None = None  # above the load, where it is a hair less than asked for
     at_less: AtLess = ()  # the same at lower loads
     replicas: int | None = None
     rate_spread: float = 1.0  # the interval of `rate` ends at this factor above and below it

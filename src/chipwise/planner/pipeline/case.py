@@ -200,7 +200,8 @@ class Case:
         picks = tuple(_place(one, of, pick) for one, of, pick in zip(self.candidates, self.unpruned, joint.picks, strict=True))
         shares = [self.months if plan.per == "month" else 1.0 for plan in self.plans]
         names = [stage.name for stage in self.order]
-        return preferred(self.unpruned, names, shares, self.hand_offs, self.wanted, replace(joint, picks=picks))
+        sure = [stage.goals.sure_share for stage in self.order]
+        return preferred(self.unpruned, names, shares, sure, self.hand_offs, self.wanted, replace(joint, picks=picks))
 
     def wide(self) -> Case:
         """The same with all candidates, of which `preferred` picks."""
@@ -213,8 +214,9 @@ class Case:
             joint = self.settled(solve, Wanted(self.wanted.objective), index)
             assert joint is not None
             pick = _place(self.candidates[index], self.unpruned[index], joint.picks[0])
-            name, goals = self.order[index].name, Wanted(self.wanted.objective)
-            picks.append(preferred([self.unpruned[index]], [name], [1.0], (), goals, replace(joint, picks=(pick,)))[0].picks[0])
+            stage, goals, alone = self.order[index], Wanted(self.wanted.objective), replace(joint, picks=(pick,))
+            best, _ = preferred([self.unpruned[index]], [stage.name], [1.0], [stage.goals.sure_share], (), goals, alone)
+            picks.append(best.picks[0])
         return reckon(self.wide().stages, self.hand_offs, picks)
 
     def lacks(self) -> list[Lack]:

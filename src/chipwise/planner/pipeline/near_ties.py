@@ -9,13 +9,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from chipwise.perf.arrays import Array
 from chipwise.planner.defaults import NEARLY
 from chipwise.planner.fleet import Index
 from chipwise.planner.pipeline.candidates import Candidates
 from chipwise.planner.pipeline.joint import Joint, Stage, StageHandOff, Wanted, beyond, reckon, swapped
-from chipwise.planner.preference import PORTED, Traits, lead
+from chipwise.planner.preference import PORTED, Advantage, Traits, lead
 from chipwise.planner.values.pipeline import Tie
 
+ALIKE = 0.005  # of the cost: below it nothing is cheaper
 SETTLED = 200  # candidates of a stage whose storage is chosen to compare them
 
 
@@ -23,11 +25,13 @@ def preferred(
     candidates: Sequence[Candidates],
     names: Sequence[str],
     shares: Sequence[float],
+    sure: Sequence[float],
     hand_offs: Sequence[StageHandOff],
     wanted: Wanted,
     cheapest: Joint,
 ) -> tuple[Joint, tuple[Tie, ...]]:
-    """`shares`: of what each stage costs, how much the budget of the whole counts. By cost alone: other objectives have no
+    """`shares`: of what each stage costs, how much the budget of the whole counts; `sure`: the probability with which it is
+    enough that a service carries its load. By cost alone: other objectives have no
     second place to give."""
     if wanted.objective != "cost":
         return cheapest, ()
@@ -47,14 +51,27 @@ def preferred(
         usd = swapped(stages, hand_offs, wanted, best, index)[near]
         near, usd = near[order := np.argsort(usd, kind="stable")], usd[order]
         near = near[usd <= limit_usd]
-        leading = lead(_traits(candidate, stages, hand_offs, wanted, best, index, near, rest_usd))
+        traits = _traits(candidate, stages, hand_offs, wanted, best, index, near, rest_usd)
+        leading = lead(replace(traits, carries=_carries(candidate, near, sure[index])))
         pick = int(near[leading.first])
         swap = reckon(stages, hand_offs, (*best.picks[:index], pick, *best.picks[index + 1 :]))
         if pick != best.picks[index] and swap.keeps(wanted) and not beyond(stages, wanted, swap) and swap.usd <= limit_usd:
             if swap.usd > best.usd:
                 ties.append(Tie(names[index], candidate.choice(best.picks[index]), cheapest.usd, leading.advantages))
             best = swap
-    return best, tuple(ties)
+    return best, (*ties, *surer(candidates, names, best))
+
+
+def surer(candidates: Sequence[Candidates], names: Sequence[str], joint: Joint) -> list[Tie]:
+    """Stages that cost more than they would at a price that is doubtful: such offers take no part (`ChoiceMaker.able`)."""
+    ties = []
+    for candidate, name, pick in zip(candidates, names, joint.picks, strict=True):
+        if candidate.rows is None or candidate.service(pick) is not None:
+            continue
+        row = candidate.rows.doubtful(int(candidate.positions[pick]))
+        if row is not None and (choice := candidate.rows.choice(row)).usd < (1.0 - ALIKE) * candidate.choice(pick).usd:
+            ties.append(Tie(name, choice, joint.usd - candidate.choice(pick).usd + choice.usd, (Advantage.SURER,)))
+    return ties
 
 
 def _near(
@@ -71,6 +88,14 @@ def _near(
     order = np.argsort(usd, kind="stable")
     near = order[(usd[order] <= limit_usd) & candidate.fine[order]]
     return np.asarray(near if candidate.known.all() else near[:SETTLED], dtype=np.intp)
+
+
+def _carries(candidate: Candidates, near: Index, sure: float) -> Array | None:
+    """How surely machines of a service carry its load; None: there is none."""
+    assert candidate.rows is not None
+    chances = [candidate.rows.load_chance(int(one)) for one in candidate.positions[near]]
+    known = [one for one in chances if one is not None]
+    return np.minimum([1.0 if one is None else one for one in chances], sure) if known else None
 
 
 def _traits(

@@ -105,13 +105,16 @@ def plan_pipeline(
 
 
 def _stages(known: Known, work: Pipeline) -> list[Common]:
-    """In the order of hand-offs, under the limits of both. What takes from nobody reads the pipeline's data, if any."""
+    """In the order of hand-offs, under the limits of both and as sure as the whole. What takes from nobody reads the pipeline's
+    data, if any."""
     by_name = {stage.name: stage for stage in work.stages}
     taking = {taker for _, taker in work.edges}
     stages: list[Common] = []
     for name in work.order:
         stage: Common = by_name[name]
         changed: dict[str, Any] = {"limits": joined_limits(known, work.limits, stage.limits, name)}
+        if work.goals.confidence is not None and stage.goals.confidence is None:
+            changed["goals"] = stage.goals.model_copy(update={"confidence": work.goals.confidence})
         if work.data is not None and stage.data is None and name not in taking:
             changed["data"] = work.data
         stages.append(stage.model_copy(update=changed))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from chipwise.money.media import MediaBill, MediaService, bill, media_services_of
 from chipwise.money.origins import origin_of
 from chipwise.planner.ground import gravity_of
+from chipwise.planner.offer_prices import service_range
 from chipwise.planner.rules import rules_of
 from chipwise.planner.services.limits import barred, region_of, scope
 from chipwise.planner.values.plan import Choice, Service
@@ -64,6 +65,7 @@ def _offer(
         assumed=tuple(assumed),
         price_of=dates[0],
         price_days=days,
+        price_range=service_range(known.catalog, service.provider, days),
         refused=tuple(barred(known, rules, service.provider, None, service.regions, days)),
         unchecked=tuple(f"{goal}: {UNTIMED}" for goal, _ in time_limits(Ask(known, "", "", {}), work)),
         certain=price.certain,

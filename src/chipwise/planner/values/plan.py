@@ -121,6 +121,7 @@ class Choice:
     doubt_share: float = 0.0  # of the cost, which a surer price may be dearer and still lead
     by_s: float = 0.0  # seconds within which it is done, with the confidence that was asked for
     planned: float | None = None  # the part of `rate` that machines are counted by: the rest is headroom
+    headroom: float | None = None  # above the load, where it is a hair less than is usual: more would cost much more
     at_less: AtLess = ()  # of one replica, at lower loads
     work_s: float = 0.0  # of `seconds` those in which it makes progress
     boot_s: float = 0.0  # of `seconds` those until the machines have started
@@ -312,6 +313,7 @@ class Rows:
     foresee: Callable[[Index], None] = lambda rows: None  # prepares `choice` of many positions at once
     load_chance: Callable[[int], float | None] = lambda row: None  # of a position: that its machines carry the load
     able: Callable[[str], Index] | None = None  # by objective: positions that keep the goals and may lead; None: all that do
+    doubtful: Callable[[int], int | None] = lambda row: None  # cheaper than a position, at a price that is more doubtful
 
     @property
     def eligible(self) -> Index:
@@ -358,6 +360,15 @@ class Service:
     certain: bool = True  # its price, and that it is still sold
     retires: str = ""  # ISO date; empty: not announced
     price_days: int = 0  # since the price was read
+    price_range: tuple[float, float] = (1.0, 1.0)  # factors on the cost that its price may have moved by since, 8 times of 10
+
+    @property
+    def low_usd(self) -> float:
+        return self.usd * self.price_range[0]
+
+    @property
+    def high_usd(self) -> float:
+        return self.usd * self.price_range[1]
 
     @property
     def title(self) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chipwise.errors import BadInput, InvalidSettings, Problem
+from chipwise.perf.arrays import Array
 from chipwise.perf.queueing import Traffic
 from chipwise.perf.under_load import highest_rate
 from chipwise.predictor.named import layer_named
@@ -64,10 +65,8 @@ def serve_tokens(
     served = serve(known, model, on=chip, replicas=copies, traffic=traffic, **load, **chosen)
     shares = tuple(sorted({0.5, 0.9, 0.99} | {share_of(percentile) for _, percentile, _ in wanted}))
     predicted = generation_prediction(served, shares=shares)
-    if idle := float(settings.get("idle", 0.0)):
-        predicted = replace(
-            predicted, notes=(*predicted.notes, f"{plural(idle, 'chip')} of {settings['chips']:g} would be idle.")
-        )
+    if split_notes := settings.get("split_notes"):
+        predicted = replace(predicted, idle_chips=float(settings["idle"]), notes=(*predicted.notes, *split_notes))
     rate, overloaded = settings.get("rate"), False
     answered = float(served.metrics["requests_per_s"].value[0]) if "requests_per_s" in served.metrics else 0.0
     notes = tuple(note for note in predicted.notes if rate is None or note != overload_note(answered, rate))
@@ -147,15 +146,42 @@ def _best_split(
         pp=pp,
     )
     assert served.fit is not None
-    answered = np.broadcast_to(served.metrics["requests_per_s"].value, tp.shape)
-    if wanted and "concurrency" not in settings and "batch" not in settings:
+    full = answered = np.broadcast_to(served.metrics["requests_per_s"].value, tp.shape)
+    keeping = bool(wanted) and "concurrency" not in settings and "batch" not in settings
+    if keeping:
         limits = {(name, share_of(percentile)): limit for name, percentile, limit in wanted}
         rates = np.broadcast_to(highest_rate(served.ask, known.model, limits), tp.shape)
         answered = np.where(rates > 0, rates, answered * 1e-9)
     spare = np.broadcast_to(served.fit.spare, tp.shape)
-    best = int(np.argmax(np.where(spare >= 0, answered, np.minimum(spare, 0.0))))
+
+    def first(rates: Array) -> int:
+        return int(np.argmax(np.where(spare >= 0, rates, np.minimum(spare, 0.0))))
+
+    best, fullest = first(answered), first(full)
     split = {"tp": float(tp[best]), "pp": float(pp[best]), "replicas": float(copies[best])}
-    return {**settings, **split, "idle": chips - float(tp[best] * pp[best] * copies[best])}
+    idle = chips - float(tp[best] * pp[best] * copies[best])
+    notes: list[str] = []
+    if idle:
+        width = int(tp[best] * pp[best])
+        used = f"{chips - idle:g} or {(chips // width + 1) * width} are used in full"
+        notes.append(f"{plural(idle, 'chip')} of {chips} would be idle: one copy takes {width}, so {used}.")
+    if np.count_nonzero(spare >= 0) > 1:
+        notes.append(_split_note([_split_words(*splits[one]) for one in (best, fullest)], keeping))
+    return {**settings, **split, "idle": idle, "split_notes": notes}
+
+
+def _split_words(tp: int, pp: int, copies: int) -> str:
+    stages = f", pp {pp}" if pp > 1 else ""
+    return f"{'1 copy' if copies == 1 else f'{copies} copies'} with tp {tp}{stages}"
+
+
+def _split_note(splits: Sequence[str], keeping: bool) -> str:
+    """Which split was taken and by what, and the other one where a goal decides: `splits` has the split, and the one that
+    answers most without goals."""
+    if not keeping:
+        return f"Of the splits with room, {splits[0]} is taken: it answers most. Goals on latency may take another."
+    contrast = "as without goals" if splits[0] == splits[1] else f"without goals {splits[1]} would be"
+    return f"Of the splits with room, {splits[0]} is taken: it answers most within the goals; {contrast}."
 
 
 def _seconds(predicted: GenerationPrediction, name: str, percentile: float, overloaded: bool) -> float | None:
