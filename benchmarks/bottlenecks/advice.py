@@ -16,18 +16,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(ROOT / "src"), str(ROOT / "tests" / "support")]
+sys.path[:0] = [str(HERE.parent), str(ROOT / "src"), str(ROOT / "tests" / "support")]
 
 WARM_S, MEASURED_S = 6.0, 12.0
 
 
 def steps_per_s(step: Callable[[], None], warm_s: float) -> float:
-    import torch
+    torch = import_module("torch")
 
     end = time.monotonic() + warm_s
     while time.monotonic() < end:
@@ -42,7 +43,7 @@ def steps_per_s(step: Callable[[], None], warm_s: float) -> float:
 
 
 def transformer(changed: bool) -> float:
-    import torch
+    torch = import_module("torch")
 
     layer = torch.nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True, dropout=0.0, device="cuda", dtype=torch.bfloat16)
     model: Any = torch.nn.TransformerEncoder(layer, 12, enable_nested_tensor=False).cuda()
@@ -61,8 +62,8 @@ def transformer(changed: bool) -> float:
 
 class Photos:
     def __init__(self) -> None:
-        import torch
-        from torchvision.io import encode_jpeg
+        torch = import_module("torch")
+        encode_jpeg = import_module("torchvision.io").encode_jpeg
 
         torch.manual_seed(0)
         small = torch.rand(3, 48, 64)
@@ -73,16 +74,16 @@ class Photos:
         return 1 << 20
 
     def __getitem__(self, index: int) -> Any:
-        import torch
-        from torchvision.io import decode_jpeg
+        torch = import_module("torch")
+        decode_jpeg = import_module("torchvision.io").decode_jpeg
 
         picture = decode_jpeg(self.content)[None].float() / 255
         return torch.nn.functional.interpolate(picture, size=(224, 224), mode="bilinear")[0]
 
 
 def classifier(changed: bool) -> float:
-    import torch
-    import torchvision
+    torch = import_module("torch")
+    torchvision = import_module("torchvision")
 
     torch.set_num_threads(1)
     model = torchvision.models.resnet50().cuda().to(torch.bfloat16)
@@ -108,9 +109,8 @@ SCRIPTS: dict[str, tuple[Callable[[bool], float], str]] = {
 
 def measured(name: str, changed: bool) -> tuple[float, Any]:
     """Steps per second in a process of its own, and what the doctor says of it."""
-    from drive import CHIPS
-    from sampling import Gpu, Program, Watcher
-
+    from bottlenecks.drive import CHIPS
+    from bottlenecks.sampling import Gpu, Program, Watcher
     from chipwise.observe.diagnosis import diagnose
     from chipwise.observe.sample import Recording
 
