@@ -36,7 +36,7 @@ class Gpu:
     """The first NVIDIA device."""
 
     def __init__(self) -> None:
-        import pynvml  # type: ignore[import-not-found,unused-ignore]
+        import pynvml  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
         self.nvml: Any = pynvml
         pynvml.nvmlInit()
