@@ -53,13 +53,12 @@ class _Source:
     shares: dict[str, ShareHistogram] = field(default_factory=dict)
     first_energy_j: float | None = None
     counted_j: float = 0.0  # by the device's own counter
-    drawn_j: float = 0.0  # by its power
+    drawn_j: float = 0.0  # by its power, since the counter was last seen to move
     power: tuple[float, float] | None = None  # when, and how much
     memory_peak: float | None = None
     hottest: float | None = None
     first_step: tuple[float, float] | None = None
     last_step: tuple[float, float] | None = None
-    has_counter: bool = False
     has_power: bool = False
 
     def add(self, sample: Sample) -> None:
@@ -76,20 +75,21 @@ class _Source:
             self.last_step = (sample.at_s, step)
 
     def _add_energy(self, sample: Sample) -> None:
-        if (energy := sample.value("energy")) is not None:
-            self.has_counter = True
-            if self.first_energy_j is not None and energy >= self.first_energy_j:  # else its driver was loaded again
-                self.counted_j += energy - self.first_energy_j
-            self.first_energy_j = energy
         if (power := sample.value("power")) is not None:
             self.has_power = True
             if self.power is not None and 0 < (gap := sample.at_s - self.power[0]) <= LONGEST_GAP_S:
                 self.drawn_j += gap * (power + self.power[1]) / 2.0
             self.power = (sample.at_s, power)
+        if (energy := sample.value("energy")) is not None:
+            if self.first_energy_j is not None and energy > self.first_energy_j:  # else its driver was loaded again
+                self.counted_j += energy - self.first_energy_j
+                self.drawn_j = 0.0
+            self.first_energy_j = energy
 
     @property
     def energy_j(self) -> float | None:
-        return self.counted_j if self.has_counter else self.drawn_j if self.has_power else None
+        """By the counter, which is read now and then, and since then by the power."""
+        return self.counted_j + self.drawn_j if self.has_power or self.first_energy_j is not None else None
 
     @property
     def steps_per_s(self) -> float | None:

@@ -38,6 +38,14 @@ def test_devices_host_and_program_of_a_run() -> None:
     assert sentence(value) == "busy 50.0%, 0.01 kWh, 0.004 kg CO2e"
 
 
+def test_between_two_readings_of_the_counter_energy_is_power_over_time() -> None:
+    """It is read every ten seconds only: it costs the driver more than all else."""
+    readings = [(0.0, 1000.0), (5.0, 1000.0), (10.0, 4000.0), (12.0, 4000.0)]
+    samples = [Sample(at_s, "nvidia:0", {"energy": energy, "power": 200.0}) for at_s, energy in readings]
+    assert watched(samples[:2]).value()["devices"]["nvidia:0"]["energy_j"] == 1000.0
+    assert watched(samples).value()["devices"]["nvidia:0"]["energy_j"] == 3000.0 + 400.0
+
+
 def test_without_a_counter_energy_is_power_over_time_and_not_over_gaps() -> None:
     samples = [Sample(at, "amd:0", {"power": 100.0}) for at in (0.0, 10.0, 1000.0, 1010.0)]
     assert watched(samples).value()["devices"]["amd:0"]["energy_j"] == 2000.0
