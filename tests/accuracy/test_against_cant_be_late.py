@@ -1,17 +1,19 @@
 """The spot simulator against the public evaluation of spot with a deadline: 1,080 scenarios of real traces.
 
-The traces are not part of the repository. They are looked for in ../shared/data, and without them these tests are skipped.
+The traces are not part of the repository. $CHIPWISE_TRACES names their folder; without it these tests are skipped.
 """
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from chipwise.api.policies import SpotQuestion, simulate_spot
-from command import ROOT
 
-TRACES = ROOT.parent / "shared" / "data" / "spot_adrs_windows"
-pytestmark = pytest.mark.skipif(not TRACES.is_dir(), reason="the public traces are not here: ../shared/data/spot_adrs_windows")
+TRACES = Path(os.environ.get("CHIPWISE_TRACES", "build/traces")) / "spot_adrs_windows"
+pytestmark = pytest.mark.skipif(not TRACES.is_dir(), reason="the public traces are not here: $CHIPWISE_TRACES is not set")
 
 
 def test_greedy_costs_what_was_published_and_the_bound_is_known() -> None:

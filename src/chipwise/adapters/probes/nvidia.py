@@ -4,8 +4,8 @@ Utilisation as NVML reports it says only that something ran. GPM counts between 
 worked: multiprocessors, matrix units, memory, PCIe, NVLink. Where the driver or the chip lacks a sensor, the reading is the
 reason.
 
-What changes slowly (limits, links, error counts) is read every `SLOW_S`, and so is the energy: that counter alone takes an H200's
-driver 4 ms, where all GPM counters take 1.5 ms, a replay counter 0.15 ms and other sensors some microseconds.
+What changes slowly (limits, links, error counts) is read every `SLOW_S`, and so is the energy: that counter alone takes the
+driver of an H200 4 ms, where all GPM counters take 1.5 ms, a replay counter 0.15 ms and other sensors some microseconds.
 """
 
 from __future__ import annotations
