@@ -198,6 +198,7 @@ class _Unit:
             ("throttled_power", "throttled_heat", "throttled_hardware"),
             lambda: _throttling(self._clock_reasons()),
         )
+        self._add_reading(readings, "processes", lambda: len(nvml.nvmlDeviceGetComputeRunningProcesses(handle)))
         if self._slow_at_s is None or at_s - self._slow_at_s >= SLOW_S:
             self._slow, self._slow_at_s = self._read_slow(), at_s
         readings |= self._slow
@@ -226,7 +227,6 @@ class _Unit:
             ("remapped_rows", "remap_pending", "remap_failed"),
             lambda: _remapped(nvml.nvmlDeviceGetRemappedRows(handle)),
         )
-        self._add_reading(readings, "processes", lambda: len(nvml.nvmlDeviceGetComputeRunningProcesses(handle)))
         return readings
 
     def _clock_reasons(self) -> int:

@@ -40,9 +40,10 @@ def connect(
     progress: Path | None = None,
     device_nodes: Sequence[int] = (),
     proc: Path = Path("/proc"),
+    tree_s: float = TREE_S,
 ) -> ProgramProbe:
     """`tree`: its processes, itself first; `device_nodes`: the NUMA nodes of the devices that it uses."""
-    return ProgramProbe(tree, progress, device_nodes, proc)
+    return ProgramProbe(tree, progress, device_nodes, proc, tree_s)
 
 
 def check(pid: int, proc: Path = Path("/proc")) -> None:
@@ -68,9 +69,14 @@ class _Thread:
 
 class ProgramProbe:
     def __init__(
-        self, tree: Callable[[], Iterable[int]], progress: Path | None, device_nodes: Sequence[int], proc: Path
+        self,
+        tree: Callable[[], Iterable[int]],
+        progress: Path | None,
+        device_nodes: Sequence[int],
+        proc: Path,
+        tree_s: float = TREE_S,
     ) -> None:
-        self._tree, self._progress, self._proc = tree, progress, proc
+        self._tree, self._progress, self._proc, self._tree_s = tree, progress, proc, tree_s
         self._nodes = _Nodes(device_nodes)
         self._pids: list[int] = []
         self._tree_at_s = -math.inf
@@ -92,7 +98,7 @@ class ProgramProbe:
     def read(self, at_s: float) -> Sequence[Sample]:
         if self._at_s is not None and 0 <= at_s - self._at_s < LEAST_S:
             return ()
-        if at_s - self._tree_at_s >= TREE_S:
+        if at_s - self._tree_at_s >= self._tree_s:
             self._pids, self._tree_at_s = list(dict.fromkeys(self._tree())), at_s
         elapsed = None if self._at_s is None else at_s - self._at_s
         cpu_s = memory = threads = 0.0
