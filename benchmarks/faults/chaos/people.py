@@ -18,6 +18,7 @@ from chipwise.api.session.config import read_config
 from chipwise.api.session.wiring import Session
 from chipwise.errors import ChipwiseError
 from chipwise.runner.job import Needs, Retry, Spec
+from chipwise.runner.submission.request import of_team
 
 EVERY_S = 1.0
 
@@ -38,7 +39,7 @@ def submit(session: Session, first: int, last: int, steps: int, home: Path) -> N
             )
             for number in range(first, last)
         ]
-        submitting.submit(runtime.record, [(submitting.new_id(spec.name), spec) for spec in jobs])
+        submitting.submit(runtime.record, [(submitting.new_id(spec.name), of_team(runtime.record, spec)) for spec in jobs])
 
 
 def watch() -> None:

@@ -164,7 +164,13 @@ class PostgresDatabase:
         while True:
             try:
                 with self._pool.connection() as connection:
-                    return act(connection)
+                    try:
+                        return act(connection)
+                    except Exception as error:
+                        if not _goes_on(connection):
+                            raise
+                        failure = error
+                raise failure
             except psycopg.Error as error:
                 if not troubles.passing(error) or time.monotonic() + wait > until:
                     raise troubles.translated_error(error, self.shown, self.login) from error
@@ -208,6 +214,14 @@ class PostgresDatabase:
                         remedy="Let the owner of the database connect once with this version of chipwise.",
                     ) from error
             connection.execute("COMMIT")
+
+
+def _goes_on(connection: NumberedConnection) -> bool:
+    """After a refusal, whether the session is as before: what it had begun is undone. Marks hold as long as it does."""
+    with suppress(psycopg.Error):
+        connection.execute("ROLLBACK")
+        return not connection.closed
+    return False
 
 
 def _past_stalled(connection: NumberedConnection, act: Callable[[NumberedConnection], T]) -> T:
