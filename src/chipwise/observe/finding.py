@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from chipwise.predictor.values import Interval
+
 
 class Severity(StrEnum):
     NOTE = "note"  # good to know; nothing need be done
     WARNING = "warning"  # speed or money is lost
     CRITICAL = "critical"  # the result or the device is in danger
-
-
-@dataclass(frozen=True, slots=True)
-class EstimatedRange:
-    low: float
-    value: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +33,7 @@ class Finding:
     span_s: tuple[float, float]  # from, to, since the start of the recording
     confidence: float  # probability that this is the cause
     lost_share: float  # of the paid time that is lost to it, 0 to 1: findings are ranked by it
-    speedup: EstimatedRange | None  # of the program, if it were removed; None: unknown, and `cause` says so
+    speedup: Interval | None  # of the program, if it were removed; None: unknown, and `cause` says so
     next_step: str  # what to try, as an imperative
     usd_lost_per_hour: float | None = None
     source: str = ""  # a device, if it is about one

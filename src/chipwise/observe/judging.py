@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chipwise.observe.evidence import Evidence, Observed, ObservedDevice
-from chipwise.observe.finding import EstimatedRange, Fact, Severity
+from chipwise.observe.finding import Fact, Severity
 from chipwise.observe.readings import table_of
+from chipwise.predictor.values import Interval
 from chipwise.text import decimal_size, number, percent
 
 NOTABLE = 0.1  # of the paid time: less is a note
@@ -80,13 +81,13 @@ def severity(lost_share: float, confidence: float) -> Severity:
     return Severity.WARNING if lost_share >= NOTABLE and confidence >= 0.5 else Severity.NOTE
 
 
-def removed(lost_share: float, least_share: float = 0.5, highest: float | None = None) -> EstimatedRange:
+def removed(lost_share: float, least_share: float = 0.5, highest: float | None = None) -> Interval:
     """The speed-up if the lost time were gone: of all of it at best, of `least_share` of it at worst, half way between as
     the value. Not more than `highest`, where a limit of the hardware is known."""
     lost = min(max(lost_share, 0.0), 0.99)
     ends = [1 / (1 - share * lost) for share in (least_share, (1 + least_share) / 2, 1.0)]
     low, value, high = (end if highest is None else min(end, highest) for end in ends)
-    return EstimatedRange(low=max(low, 1.0), value=max(value, 1.0), high=max(high, 1.0))
+    return Interval(low=max(low, 1.0), value=max(value, 1.0), high=max(high, 1.0))
 
 
 def labels(devices: Sequence[ObservedDevice], most_names: int = 4) -> str:

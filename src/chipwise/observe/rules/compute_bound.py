@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.observe.evidence import Evidence, ObservedDevice
-from chipwise.observe.finding import EstimatedRange, Finding, Severity
+from chipwise.observe.finding import Finding, Severity
 from chipwise.observe.judging import Explains, Signs, fact, over_devices
+from chipwise.predictor.values import Interval
 
 ABOUT = "The arithmetic units are the limit: well used."
 EXPLAINS = Explains.ARITHMETIC
@@ -26,7 +27,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=signs.confidence,
         lost_share=signs.lost_share,
-        speedup=EstimatedRange(low=1.0, value=1.1, high=2.0),
+        speedup=Interval(low=1.0, value=1.1, high=2.0),
         next_step="Nothing need be done; FP8 or a faster chip would be the next step (chipwise compare).",
         source=signs.source,
     )

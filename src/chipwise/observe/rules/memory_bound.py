@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.observe.evidence import Evidence, ObservedDevice
-from chipwise.observe.finding import EstimatedRange, Fact, Finding
+from chipwise.observe.finding import Fact, Finding
 from chipwise.observe.judging import Explains, Signs, fact, over_devices, severity
+from chipwise.predictor.values import Interval
 
 ABOUT = "Kernels wait for device memory; arithmetic units idle."
 EXPLAINS = Explains.ARITHMETIC
@@ -29,7 +30,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=signs.confidence,
         lost_share=signs.lost_share,
-        speedup=EstimatedRange(low=1.1, value=1 / (1 - 0.5 * half * 0.6), high=HALVED_BYTES),
+        speedup=Interval(low=1.1, value=1 / (1 - 0.5 * half * 0.6), high=HALVED_BYTES),
         next_step="Move fewer bytes: fuse elementwise operations (torch.compile), use bf16, raise the batch for decoding.",
         source=signs.source,
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.observe.evidence import Evidence
-from chipwise.observe.finding import EstimatedRange, Fact, Finding, Severity
+from chipwise.observe.finding import Fact, Finding, Severity
 from chipwise.observe.judging import Explains
+from chipwise.predictor.values import Interval
 from chipwise.text import number
 
 ABOUT = "Slower than predicted, and nothing that was sampled explains it."
@@ -33,7 +34,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
             span_s=evidence.window_s,
             confidence=0.5,
             lost_share=lost,
-            speedup=EstimatedRange(low=max(low / measured, 1.0), value=value / measured, high=high / measured),
+            speedup=Interval(low=max(low / measured, 1.0), value=value / measured, high=high / measured),
             next_step="Profile some steps (torch.profiler, nsys); if the program is right, calibrate: chipwise calibrate.",
         )
         return
