@@ -1,7 +1,8 @@
 """What a job's devices, host and program do while it runs: sampled by its supervisor, recorded in the folder of the attempt.
 
 $CHIPWISE_WATCH_S: seconds between two samples (1 where it is not set); 0 switches it off. No job fails for it: where nothing
-can be sampled or written, the supervisor says so in its own log.
+can be sampled or written, the supervisor says so in its own log. What samples is imported once the program runs: it does not
+wait for that.
 """
 
 from __future__ import annotations
@@ -11,15 +12,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-from chipwise.adapters.probes import host, program
-from chipwise.adapters.recordings import NAME, Appender
-from chipwise.adapters.sampling import ProbeGroup, Receiver, Sampler, Silent, device_probes
-from chipwise.observe.sample import Recording
-from chipwise.observe.summary import Summary
+from typing import TYPE_CHECKING, Any
 
 from . import descendants, folder
+
+if TYPE_CHECKING:
+    from chipwise.adapters.sampling import ProbeGroup, Receiver, Sampler
+    from chipwise.observe.sample import Recording
+    from chipwise.observe.summary import Summary
 
 EVERY_S = 1.0
 SETTING = "CHIPWISE_WATCH_S"
@@ -35,10 +35,17 @@ class Samples:
         """Of these processes and all below them."""
         every_s = _every_s()
         if every_s > 0 and "watch" in self._order:
+            from chipwise.adapters.sampling import Sampler
+
             self._sampler = Sampler(lambda: self._prepared(pids), every_s)
             self._sampler.begin()
 
     def _prepared(self, pids: Sequence[int]) -> tuple[ProbeGroup, Sequence[Receiver]]:
+        from chipwise.adapters.probes import host, program
+        from chipwise.adapters.recordings import NAME, Appender
+        from chipwise.adapters.sampling import ProbeGroup, Silent, device_probes
+        from chipwise.observe.summary import Summary
+
         gpus = [number for number in self._order.get("gpus", ()) if isinstance(number, int)]
         probes, failures = device_probes(gpus)
         if gpus and not probes:
@@ -51,6 +58,8 @@ class Samples:
         return group, [Appender(self._at / NAME, header, mode=folder.file_mode(self._at)).add, summary.add_all]
 
     def _header(self, group: ProbeGroup) -> Recording:
+        from chipwise.observe.sample import Recording
+
         watch = self._order.get("watch") or {}
         return Recording(
             started_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
