@@ -41,6 +41,22 @@ def begun(engine: Local, job: Job, pid: int, identity: str | None) -> Path:
     return path
 
 
+def seen_below(engine: Local, job: Job, starts: str) -> State:
+    """What is seen of a job whose program has ended and whose supervisor runs this code, once it printed a line."""
+    with subprocess.Popen([sys.executable, "-c", starts], stdout=subprocess.PIPE) as supervisor:
+        assert supervisor.stdout is not None
+        supervisor.stdout.readline()
+        try:
+            path = begun(engine, job, supervisor.pid, processes.identity(supervisor.pid))
+            state = folder.read(path, folder.STATE) or {}
+            folder.write(path, folder.STATE, {**state, "sessions": [4_000_000]})
+            return engine.glance([job], time.time())[job.id, 1].state
+        finally:
+            for child in psutil.Process(supervisor.pid).children():
+                child.kill()
+            supervisor.kill()
+
+
 def gone(engine: Local, job: Job) -> Path:
     return begun(engine, job, os.getpid(), "another boot:1")
 
@@ -166,18 +182,7 @@ def test_a_controller_below_a_supervisor_is_no_program_of_its_job(engine: Local,
     controller = (
         f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {waits!r}, '-m', 'chipwise', 'control']); {waits}"
     )
-    with subprocess.Popen([sys.executable, "-c", controller], stdout=subprocess.PIPE) as supervisor:
-        assert supervisor.stdout is not None
-        supervisor.stdout.readline()
-        try:
-            path = begun(engine, job, supervisor.pid, processes.identity(supervisor.pid))
-            state = folder.read(path, folder.STATE) or {}
-            folder.write(path, folder.STATE, {**state, "sessions": [4_000_000]})
-            assert engine.glance([job], time.time())[job.id, 1].state is State.EXITED
-        finally:
-            for child in psutil.Process(supervisor.pid).children():
-                child.kill()
-            supervisor.kill()
+    assert seen_below(engine, job, controller) is State.EXITED
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="orphans come to the supervisor on Linux")
@@ -186,18 +191,7 @@ def test_what_another_job_left_below_a_supervisor_is_no_program_of_its_job(engin
     waits = "import time; time.sleep(60)"
     tagged = f"from chipwise.adapters import process_tag as t; t.put_on(t.tag_of('another/1')); print(1, flush=True); {waits}"
     leaves = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {tagged!r}]); {waits}"
-    with subprocess.Popen([sys.executable, "-c", leaves], stdout=subprocess.PIPE) as supervisor:
-        assert supervisor.stdout is not None
-        supervisor.stdout.readline()
-        try:
-            path = begun(engine, job, supervisor.pid, processes.identity(supervisor.pid))
-            state = folder.read(path, folder.STATE) or {}
-            folder.write(path, folder.STATE, {**state, "sessions": [4_000_000]})
-            assert engine.glance([job], time.time())[job.id, 1].state is State.EXITED
-        finally:
-            for child in psutil.Process(supervisor.pid).children():
-                child.kill()
-            supervisor.kill()
+    assert seen_below(engine, job, leaves) is State.EXITED
 
 
 def test_a_supervisor_that_could_not_note_its_program_and_has_none_left_runs_nothing(engine: Local, job: Job) -> None:
