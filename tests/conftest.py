@@ -18,12 +18,13 @@ from hypothesis import settings
 
 import forked_workers
 from effort import cases
+from pinned_day import TODAY
 from tables import as_one_test
 
 # Matrices are small: a second thread of the linear algebra takes longer to be waited for than it helps. Nobody imported it yet.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Prices age by the day: what passed yesterday must pass tomorrow. `CHIPWISE_TODAY=2027-03-01 make test` shows what rests on it.
-os.environ.setdefault("CHIPWISE_TODAY", "2026-11-15")
+os.environ.setdefault("CHIPWISE_TODAY", TODAY)
 # Machines are noisy: a law is not broken because a neighbour was busy.
 settings.register_profile("chipwise", deadline=None, max_examples=cases(100))
 settings.load_profile("chipwise")

@@ -21,6 +21,7 @@ from unittest.mock import patch
 
 from chipwise.api.session import wiring
 from chipwise.cli.main import main
+from pinned_day import TODAY
 
 ROOT = Path(__file__).resolve().parents[2]
 # What an interpreter or the wrapper of the command looks at before our own code does: such a call needs a process.
@@ -76,7 +77,7 @@ class Chipwise:
 def plain(home: Path) -> dict[str, str]:
     """The environment of a user who has set nothing of ours but the day."""
     base = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "LANG": "C.UTF-8"}
-    return base | {"CHIPWISE_TODAY": "2026-11-15"}
+    return base | {"CHIPWISE_TODAY": TODAY}
 
 
 def called(*arguments: str, environment: Mapping[str, str], cwd: Path = ROOT, typed: str = "") -> Done:

@@ -15,14 +15,12 @@ from chipwise.files.source import read_text
 from chipwise.planner.options import with_limits
 from chipwise.renderer.deployment import Deployment
 from once_in_run import once_in_run
+from pinned_day import TODAY
 from small_catalog import few_offers, real_session
 
 _BUDGET = re.compile(r"^  budget: .*\n", re.MULTILINE)
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = tuple(sorted(path.parent.name for path in EXAMPLES.glob("*/workload.yaml")))
-
-
-TODAY = "2026-11-15"  # pages show ages and intervals of prices, which would change every night
 
 
 @cache
