@@ -59,6 +59,7 @@ class Goals:
     item: str = "item"
     rules: Rules = NO_RULES  # quotas are held against candidates here, offers were before
     confidence: float = 0.9  # with which the deadline is kept, and latency goals as far as more machines would not help
+    sure_enough: float = 0.9  # from which latency goals count as kept
     stated: bool = False  # the confidence: then ways carry their load with it, and the budget is kept with it
     horizon_s: float | None = None  # of a job without a deadline: longer ones are taken only where there are no others
     most_machines: float = math.inf  # likewise

@@ -33,6 +33,7 @@ def asked_of(known: Known, work: Common, per: str) -> Asked:
         rate=rate,
         at_once=at_once,
         confidence=work.goals.sure_share,
+        sure_enough=work.goals.sure_enough,
         stated=work.goals.confidence is not None,
         headroom=work.headroom if isinstance(work, Serve) else 0.0,
         splits=work.parallel if isinstance(work, Hpc) else 1.0,

@@ -51,6 +51,7 @@ class Asked:
     rate: float | None = None  # what comes in: requests a second, streams, messages a second
     at_once: float | None = None  # callers who each wait, or people
     confidence: float = 0.0  # with which goals must be met; 0: none is asked for
+    sure_enough: float = 0.0  # from which latency goals count as met
     stated: bool = False  # somebody asked for it: the load must be carried with it, too
     headroom: float = 0.0  # above the rate, as a share of it
     splits: float = 1.0  # share of the work that can be split (Amdahl)
@@ -179,12 +180,12 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
 def _how_surely(plan: Plan, chance: float, winner: Choice, targets: Asked) -> tuple[str, str]:
     """A stated confidence is of all at once: one request that is fast enough, and machines that carry all that come. Else
     machines have headroom, and how surely it is enough is a sentence of its own where it is less than usual."""
-    if chance >= targets.confidence:
+    if chance >= targets.sure_enough:
         return f"met with {likely_words(chance)} probability", ""
     alone = winner.request_chance or chance
-    if targets.stated or alone < targets.confidence:
+    if targets.stated or alone < targets.sure_enough:
         near, wish = targets.confidence - chance < 0.01, "asked for" if targets.stated else "usual"
-        cause = "a single request may be too slow" if alone < targets.confidence else _overrun(targets)
+        cause = "a single request may be too slow" if alone < targets.sure_enough else _overrun(targets)
         sure = f"{chance:.1%}" if near else f"{chance:.0%}"
         return "expected to be met", f" The probability is {sure}, {targets.confidence:.0%} is {wish}: {cause}."
     return (
@@ -219,7 +220,7 @@ def surer_words(plan: Plan, winner: Choice, targets: Asked) -> str:
     if not targets.rate or not winner.rate or rows is None or plan.objective != "cost":
         return ""
     able = rows.eligible[:SURER_ROWS]
-    sure = [at for at in able.tolist() if (rows.load_chance(at) or 0.0) >= targets.confidence]
+    sure = [at for at in able.tolist() if (rows.load_chance(at) or 0.0) >= targets.sure_enough]
     if not sure or winner.over_time is not None:  # of machines that follow the load more do not cost in proportion
         return option
     surest = rows.choice(rows.leader(np.array(sure, dtype=np.intp)))
@@ -352,7 +353,7 @@ def _budget(plan: Plan, winner: Choice, targets: Asked, curve: Sequence[Point]) 
         share = winner.usd / targets.budget_usd
         sentences = [f"{f'{share:.0%}' if share >= 0.01 else 'Less than 1%'} of the {usd(targets.budget_usd)} a {plan.per}."]
     sentences += _overrun_words(winner, targets)
-    if targets.budget_usd and winner.request_chance is not None and winner.request_chance < targets.confidence:
+    if targets.budget_usd and winner.request_chance is not None and winner.request_chance < targets.sure_enough:
         sentences.append(f"Nothing within it meets the latency goals with {targets.confidence:.0%} probability.")
     if plan.service is not None:
         sentences.append(f"Paid {plan.service.kind}, {plan.service.provider} costs {usd(plan.service.usd)}.")
