@@ -64,7 +64,7 @@ class Goals:
     horizon_s: float | None = None  # of a job without a deadline: longer ones are taken only where there are no others
     most_machines: float = math.inf  # likewise
     least_replicas: int = 1  # of a service
-    native: frozenset[str] = frozenset()  # kinds of chips that the program runs on already, beside GPUs
+    native: frozenset[str] = frozenset({"gpu"})  # kinds of chips that the program runs on already; processors always
 
     @property
     def stated_confidence(self) -> float | None:

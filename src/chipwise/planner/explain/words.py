@@ -12,6 +12,7 @@ from chipwise.planner.explain.advantages import advantage_words
 from chipwise.planner.explain.data_words import data_words, dominant
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.offer_prices import OLD_DAYS
+from chipwise.planner.preference import OLD
 from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Choice, Emitted, Plan, QuantumPart, Service
@@ -34,12 +35,16 @@ PORTING = {
     "FPGA": "the design is a project of months",
 }
 _SOFTWARE = {"TPU": "JAX or PyTorch/XLA", "Gaudi": "Optimum Habana", "FPGA": "an FPGA design"}  # else the Neuron SDK
+_OLD_ROCM = "an old ROCm (the present one does not support it)"
 WORTH_PORTING = 0.01  # of the cost: what porting saves less of is not told
 ALIKE = 0.0005  # of the cost: what differs by less costs the same
 
 
 def software_of(family: str) -> str:
-    """That a program for GPUs must be moved to."""
+    """That a program for GPUs must be moved to, and one for processors where it is to run on a GPU."""
+    vendor, _, architecture = family.partition(" ")
+    if vendor in ("NVIDIA", "AMD"):
+        return _OLD_ROCM if architecture in OLD else "ROCm" if vendor == "AMD" else "CUDA"
     return _SOFTWARE.get(family.split()[-1], "the Neuron SDK")
 
 
