@@ -14,8 +14,8 @@ from chipwise.perf.queueing import UTILISATION
 from chipwise.planner.limits import Rules
 from chipwise.units import DAY, HOUR, YEAR
 from chipwise.workload.common import Common
-from chipwise.workload.goals import need_of
 from chipwise.workload.kinds import Finetune, Hpc, Interactive, Learning, Render, Serve, Stream, Transcode
+from chipwise.workload.limits import need_of
 
 NEARLY = 0.03  # of the cost: what is nearer than that costs the same
 # Moving a program for CUDA to other software (TPU, Trainium, Inferentia, Gaudi, FPGA) takes somebody days to weeks and must be

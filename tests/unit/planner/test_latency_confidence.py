@@ -14,7 +14,8 @@ import yaml
 from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.chances import NINE_OF_TEN, chance_within
-from chipwise.planner.explain.asking import Asked, answers
+from chipwise.planner.explain.asking import answers
+from chipwise.planner.explain.asking_latency import Asked
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.turning import turns
 from chipwise.planner.ranking import Values, order

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipwise.planner.explain.asking import Asked
+from chipwise.planner.explain.asking_latency import Asked
 from chipwise.planner.ground import PERIODS, budget_usd, running_s
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Hpc, Interactive, Serve, Stream, Transcode
