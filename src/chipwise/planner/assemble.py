@@ -19,8 +19,9 @@ from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of, front, order
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.limits import NotOffered, RuleKind
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.load import Followed
-from chipwise.planner.values.plan import CheaperOption, Choice, Counts, Grounds, Loss, Missing, NearTie, Plan
+from chipwise.planner.values.plan import CheaperOption, Counts, Grounds, Loss, Missing, NearTie, Plan
 from chipwise.planner.why_lost import beaten, bounded, feasible, too_distant, verdict, within_reach
 
 

@@ -14,9 +14,10 @@ from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Fleet
 from chipwise.planner.limits import Mask, Rules
 from chipwise.planner.pricing import Priced
+from chipwise.planner.values.choice import QuantumPart
 from chipwise.planner.values.load import AtLess, Followed
 from chipwise.planner.values.placement import Reach
-from chipwise.planner.values.plan import QuantumPart, Rows
+from chipwise.planner.values.plan import Rows
 from chipwise.planner.values.split import Split
 from chipwise.units import DAY, HOUR, MONTH, YEAR
 from chipwise.workload.data import Data

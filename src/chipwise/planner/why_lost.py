@@ -21,8 +21,9 @@ from chipwise.planner.quotas import QuotaCheck, above, quota_checks
 from chipwise.planner.reasons import Beaten, Reason
 from chipwise.planner.reasons.goals import MissesDeadline, MissesThroughput, OverBudget, OwnsFewer, TooFar, UnsureLatency
 from chipwise.planner.remedies import Ease
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.placement import FARTHER, Reach
-from chipwise.planner.values.plan import Choice, Missing, Obstacle
+from chipwise.planner.values.plan import Missing, Obstacle
 
 AS_SURE = 0.02  # of a probability: what is nearer than that is as probable
 

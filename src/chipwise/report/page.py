@@ -20,7 +20,8 @@ from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.roofline import Roofline
 from chipwise.planner.explain.row_words import emissions, running
 from chipwise.planner.explain.words import headline
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.report.answer import against, answer_tiles
 from chipwise.report.chart import Chart
 from chipwise.report.charts import TOP, costs, memory, pareto

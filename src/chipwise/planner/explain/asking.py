@@ -17,7 +17,8 @@ from chipwise.planner.explain.asking_latency import Asked, choice_label, how_sur
 from chipwise.planner.explain.reason_words import missing_words
 from chipwise.planner.explain.scaling import Point, counted, linear_words, own_count, scale_curve, scaling_words, usd_of
 from chipwise.planner.reasons.goals import NoNetworkPort, TooSlow
-from chipwise.planner.values.plan import Answer, Choice, Obstacle, Plan, Rows
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Answer, Obstacle, Plan, Rows
 from chipwise.planner.values.split import DevicesPerPlace, Seats, width
 from chipwise.planner.values.trade import cost_time_curve, knee
 from chipwise.text import amount, duration, usd

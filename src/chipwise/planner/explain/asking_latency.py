@@ -11,7 +11,8 @@ import numpy as np
 from chipwise.planner.chances import sure_factor
 from chipwise.planner.explain.scaling import counted, usd_of
 from chipwise.planner.explain.words import many_words
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import GenerationSplit, width
 from chipwise.text import amount, usd
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from chipwise.planner.choosing import interruption_words
 from chipwise.planner.explain.words import EDGE, PROVENANCE, SELDOM, own_words
 from chipwise.planner.tails import BOOT_S
-from chipwise.planner.values.plan import Choice, Emitted
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Emitted
 from chipwise.planner.values.split import GenerationSplit, Streams, TrainingSplit
 from chipwise.text import age, amount, count, duration, is_wide, mass, number, usd
 from chipwise.text import watts as power

@@ -11,7 +11,8 @@ from chipwise.planner.explain.row_words import watts
 from chipwise.planner.explain.why import Outcome, Why
 from chipwise.planner.explain.words import many_words
 from chipwise.planner.reasons import Beaten
-from chipwise.planner.values.plan import Choice, Service
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Service
 from chipwise.text import duration, mass, usd
 
 

@@ -12,8 +12,9 @@ from chipwise.planner.explain.data_words import data_words, dominant
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.offer_prices import OLD_DAYS
 from chipwise.planner.preference import OLD
+from chipwise.planner.values.choice import Choice, QuantumPart
 from chipwise.planner.values.load import LoadPlan
-from chipwise.planner.values.plan import Choice, Plan, QuantumPart, Service
+from chipwise.planner.values.plan import Plan, Service
 from chipwise.planner.values.split import width
 from chipwise.text import amount, duration, long_age, mass, usd, usd_interval
 from chipwise.workload.kinds import Serve
