@@ -73,11 +73,19 @@ SAME = {
     "restart-policy": ("job-policy",),
     "no-taint": ("accelerator-taints",),
     "consolidation": ("node-expiry",),
-    "bounds": ("machine-bounds",),
+    "bounds": ("machine-bounds", "autoscaling-bounds"),
     "no-gpu": ("no-accelerators",),
     "floating-tag": ("unpinned-image",),
     "bf16-on-volta": ("precision-chip",),
     "not-indexed": ("job-policy",),
+    "deadline": ("short-startup",),
+    "fractional-gpu": ("device-limits",),
+    "public-endpoint": ("open-network",),
+    "ray-gpus": ("too-few-devices",),
+    "queue-missing": ("quota",),
+    "idle-cluster": ("idle-accelerators",),
+    "launchers-per-node": ("too-few-devices",),
+    "ordered-start": ("rendezvous",),
 }
 
 
