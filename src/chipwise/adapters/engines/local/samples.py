@@ -41,6 +41,7 @@ class Samples:
             self._sampler.begin()
 
     def _prepared(self, pids: Sequence[int]) -> tuple[ProbeGroup, Sequence[Receiver]]:
+        from chipwise.adapters.conditions import of_program
         from chipwise.adapters.probes import host, program
         from chipwise.adapters.recordings import NAME, Appender
         from chipwise.adapters.sampling import ProbeGroup, Silent, device_probes
@@ -54,7 +55,8 @@ class Samples:
         progress = folder.of_program(self._at) / folder.PROGRESS
         group = ProbeGroup([*probes, host.connect(), program.connect(lambda: _tree(pids), progress, nodes)])
         header = self._header(group)
-        summary = self._summary = Summary(header.devices, header.usd_per_hour, header.kg_per_kwh)
+        conditions = of_program(self._order.get("command") or (), str(self._order.get("folder") or ""))
+        summary = self._summary = Summary(header.devices, header.usd_per_hour, header.kg_per_kwh, conditions)
         return group, [Appender(self._at / NAME, header, mode=folder.file_mode(self._at)).add, summary.add_all]
 
     def _header(self, group: ProbeGroup) -> Recording:
