@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
+from chipwise.observe.health.nodes import READ as JUDGED
+
 from . import hand_off
 from .kinds import EVENT, JOB_LABEL, NODE, POD, WORKLOAD, Object, ObjectKind
 from .telling import ProgressReport, latest_report
@@ -282,7 +284,9 @@ def cut(kind: ObjectKind, item: Object) -> Object:
     """The same without what nobody reads."""
     meta = {key: value for key, value in item["metadata"].items() if key not in ("managedFields", "selfLink")}
     if kind is NODE:
-        status = {"conditions": [c for c in (item.get("status") or {}).get("conditions") or () if c.get("type") == "Ready"]}
+        told = item.get("status") or {}
+        conditions = [condition for condition in told.get("conditions") or () if condition.get("type") in JUDGED]
+        status = {"conditions": conditions, **{name: told[name] for name in ("capacity", "allocatable") if name in told}}
         meta.pop("annotations", None)
         return {"metadata": meta, "spec": dict(item.get("spec") or {}), "status": status}
     if kind is POD:

@@ -5,8 +5,8 @@ Nothing is called over while a pod of it may still run, whatever the Job says: o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.job import Job, MachinePlace, Phase
@@ -81,6 +81,7 @@ class Times:
     now: float
     soon: float  # when a machine is taken for gone, where a notice does not say
     given_up: bool = False  # its image has been waited for long enough
+    sick: Mapping[str, str] = field(default_factory=dict)  # nodes that the job must leave, with the words for it
 
 
 def sight(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sight | None:
@@ -138,7 +139,7 @@ def _of_job(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sigh
             reason = why_waiting(picture, main, [one for one in part.living if started(one) is None])
             pending = _under_way(picture, part, job, State.PENDING, f"{ready} of {count} pods run; {reason}")
             return replace(pending, machines_arrived=ready)
-        going = None if alone or suspended else notice(picture, part.running, times.soon)
+        going = None if alone or suspended else notice(picture, part.running, times.soon, times.sick)
         return _under_way(picture, part, job, State.RUNNING, "", going)
     if (refused := _without_image(picture, part, times)) is not None:
         return refused
