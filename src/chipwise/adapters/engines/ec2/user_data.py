@@ -24,6 +24,7 @@ from .request import neuron
 
 MOST_BYTES = 16_384  # that EC2 takes, before base64
 IMAGE = "CHIPWISE_IMAGE"
+WATCH = "CHIPWISE_WATCH_S"  # of the job: 0 switches it off
 _COMMENT = re.compile(r"^ *#.*\n|(?<=\(\) {) #.*$", re.M)  # lines of it, and behind the head of a function: EC2 has little room
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SUPERVISE = Path(__file__).parent / "programs" / "supervise.sh"
@@ -53,6 +54,7 @@ def user_data(job: Job, config: Config, hard_minutes: int) -> str:
         "MACHINES": job.machines,
         "PROCESSES": max(spec.needs.processes, 1),
         "GPUS": gpus,
+        "WATCHES": "no" if env.get(WATCH) == "0" else "yes",
         "GRACE": math.ceil(spec.grace_s),
         "IDLE_S": idle_s,
         "ORPHAN_S": int((config.orphan_minutes or 0) * 60),

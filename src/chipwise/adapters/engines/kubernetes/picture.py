@@ -17,6 +17,7 @@ from chipwise.observe.health.nodes import READ as JUDGED
 
 from . import hand_off
 from .kinds import EVENT, JOB_LABEL, NODE, POD, WORKLOAD, Object, ObjectKind
+from .sampled import summary_told
 from .telling import ProgressReport, latest_report
 
 ATTEMPT = "chipwise.dev/attempt"
@@ -57,6 +58,7 @@ class PodEnd:
     until: float | None = None
     report: ProgressReport | None = None  # how far it was, where its program says so
     lacks: str = ""  # of what it was to leave behind
+    watched: Mapping[str, Any] = field(default_factory=dict)  # what its devices did, as it told
 
 
 @dataclass(slots=True)
@@ -248,6 +250,7 @@ def ended(pod: Object) -> PodEnd:
         until=until,
         report=latest_report(pod, key[1]) if key is not None else None,
         lacks=hand_off.missing(code, ends[0].get("message")) if ends else "",
+        watched=summary_told(ends[0].get("message")) if ends else {},
     )
 
 

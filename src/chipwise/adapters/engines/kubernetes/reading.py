@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from chipwise.observe import told_summary
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.job import Job, MachinePlace, Phase
 
@@ -47,6 +48,11 @@ class AttemptView:
         """How pods of it ended, the last one last."""
         ends = [*self.ends, *(ended(one) for one in self.pods if (one.get("status") or {}).get("phase") in FINAL_PHASES)]
         return sorted(ends, key=lambda one: (one.until or 0.0, one.name))
+
+    @property
+    def last_ends(self) -> list[PodEnd]:
+        """How the last pod of each index ended."""
+        return list({end.index or end.name: end for end in self.finished}.values())
 
     @property
     def since(self) -> float | None:
@@ -98,7 +104,11 @@ def sight(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sight 
 
 def with_steps(seen: Sight, part: AttemptView) -> Sight:
     """As far as its pods told, which they do when they end: of one that runs it is what an earlier pod of it said."""
-    progress = part.report if part.kind is JOB else None
+    if part.kind is not JOB:
+        return seen
+    if seen.state in (State.EXITED, State.LOST):
+        seen = replace(seen, watched=told_summary.read([end.watched for end in part.last_ends]))
+    progress = part.report
     if progress is None:
         return seen
     return replace(seen, step=progress.step, saved=progress.saved, rate=progress.rate, resumed=progress.resumed)

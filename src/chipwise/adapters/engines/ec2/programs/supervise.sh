@@ -9,7 +9,7 @@ set +e +o pipefail
 # Settings of an attempt, and what holds without them.
 JOB=${JOB-} ATTEMPT=${ATTEMPT-1} PROCESSES=${PROCESSES-1} GPUS=${GPUS-0} GRACE=${GRACE-60} PORT=${PORT-29500}
 IDLE_S=${IDLE_S-0} ORPHAN_S=${ORPHAN_S-0} START_MINUTES=${START_MINUTES-60} HARD_MINUTES=${HARD_MINUTES-0} # 0: never
-REBALANCE=${REBALANCE-no} IMAGE=${IMAGE-} FOLDER=${FOLDER-}
+REBALANCE=${REBALANCE-no} WATCHES=${WATCHES-yes} IMAGE=${IMAGE-} FOLDER=${FOLDER-}
 [ -n "${ENVIRONMENT+x}" ] || ENVIRONMENT=() # settings of the command: NAME=value
 [ -n "${PRODUCES+x}" ] || PRODUCES=()       # what it must leave behind
 
@@ -340,7 +340,7 @@ look_after() { # until every process has ended
     if [ "$((time - asked))" -ge "$ASK_S" ]; then
       asked=$time
       take_wishes
-      [ "$GPUS" = 0 ] || sample_devices "$ROOT/samples"
+      [ "$GPUS" = 0 ] || [ "$WATCHES" = no ] || sample_devices "$ROOT/samples"
       tell_health
       if [ -s "$RUN/progress.json" ] && [ "$(cat "$RUN/progress.json")" != "$step" ]; then
         step=$(cat "$RUN/progress.json") active=$time
