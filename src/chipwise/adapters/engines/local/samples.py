@@ -48,7 +48,7 @@ class Samples:
         from chipwise.observe.summary import Summary
 
         gpus = [number for number in self._order.get("gpus", ()) if isinstance(number, int)]
-        probes, failures = device_probes(gpus)
+        probes, failures = device_probes(gpus, for_long=True)
         if gpus and not probes:
             probes = [Silent(gpus, str(failures[0]) if failures else "no driver reads it")]
         nodes = [device.numa_node for probe in probes for device in probe.devices() if device.numa_node is not None]
