@@ -119,6 +119,7 @@ if TYPE_CHECKING:
     profile = _DEFAULT.profile
     calibrate = _DEFAULT.calibrate
     score = _DEFAULT.score
+    accuracy = _DEFAULT.accuracy
     doctor = _DEFAULT.doctor
     health = _DEFAULT.health
 
@@ -183,6 +184,7 @@ _VERBS = (
     "profile",
     "calibrate",
     "score",
+    "accuracy",
     # Look at what runs
     "doctor",
     "health",
@@ -293,6 +295,7 @@ __all__ = [
     "UnknownName",
     "UnknownOption",
     "Workload",
+    "accuracy",
     "attach",
     "audit",
     "bench",
