@@ -28,6 +28,7 @@ BARE_WORK, CLAIRVOYANT = "bare-work", "clairvoyant"  # bounds, which may be aske
 ENDINGS = (".csv", ".jsonl", ".tar")
 POLICIES = ("hpa", "queue-depth", "knative", "keda", "target-tracking", "seasonal", "learned-headroom")
 MEAN_REPLICAS = 20.0
+LEVELS = ("pooled", "servers")  # how replicas answer: as one fast server, or one request after another each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ class ServeQuestion:
     share: float = 0.99
     input_weight: float = INPUT_WEIGHT
     gaps: bool = False
+    level: str = LEVELS[0]
     seed: int = 0
 
 
@@ -68,8 +70,11 @@ def scaling_policy(name: str) -> BeginScaling:
 def simulate_serve(question: ServeQuestion, report: Report) -> tuple[list[ServeAnswer], list[ReplicaTimeline]]:
     """One answer per policy, in the order asked for; and what replicas did, by load and policy."""
     from chipwise.scale.simulator.clairvoyant import bare_work_hours, clairvoyant
+    from chipwise.scale.simulator.pooled import PooledQueue
     from chipwise.scale.simulator.scaling import play
+    from chipwise.scale.simulator.servers import ServerQueue
 
+    make_queue = ServerQueue if question.level == "servers" else PooledQueue
     begins = {name: scaling_policy(name) for name in question.policies if name not in (BARE_WORK, CLAIRVOYANT)}
     report(0, None, "loads")
     loads = loads_of(question)
@@ -77,7 +82,7 @@ def simulate_serve(question: ServeQuestion, report: Report) -> tuple[list[ServeA
     bounds = []
     for load, service in zip(loads, services, strict=True):
         report(0, None, f"bound of {load.name}")
-        bounds.append(play(load, service, clairvoyant(load)))
+        bounds.append(play(load, service, clairvoyant(load), make_queue))
     requests, bound = sum(load.requests for load in loads), sum(outcome.replica_hours for outcome in bounds)
     answers, timelines = [], []
     for name in question.policies:
@@ -89,7 +94,9 @@ def simulate_serve(question: ServeQuestion, report: Report) -> tuple[list[ServeA
         for place, (load, service) in enumerate(zip(loads, services, strict=True)):
             outcome = bounds[place]
             if name != CLAIRVOYANT:
-                outcome = play(load, service, begins[name], each_tick=_share_of(report, name, place, loads, service))
+                outcome = play(
+                    load, service, begins[name], make_queue, each_tick=_share_of(report, name, place, loads, service)
+                )
             within, hours = within + outcome.within, hours + outcome.replica_hours
             timelines.append(timeline(load, service, name, outcome))
         answers.append(ServeAnswer(name, round(requests), within / requests, hours, hours / bound))

@@ -131,8 +131,9 @@ def _times(name: str, cells: list[str], heading: str, first_line: int) -> tuple[
     zones = [match[0] if (match := _ZONE.search(cell)) else "" for cell in cells]
     other = next((line for line, zone in enumerate(zones) if zone != zones[0]), None)
     if other is not None:
+        differs, usual = zones[other] or "none", zones[0] or "none"
         raise BadInput(
-            f"{name}: line {other + first_line} has the time zone {zones[other] or 'none'}, and the first {zones[0] or 'none'}.",
+            f"{name}: line {other + first_line} has the time zone {differs}, and the first {usual}.",
             remedy="Write all times in one time zone.",
         )
     try:

@@ -29,12 +29,12 @@ _FACTORS = (0.95, 1.0, 1.05, 1.1, 1.17, 1.25, 1.35, 1.5, 1.75, 2.1)
 _FACTORED = (0, 1, 4)  # forecasts that they are applied to
 _ERRORS = (-0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5)  # beside the mixture
 _TYPICAL = 0.1  # what an error is taken for, as a share, before any is known
-_LATE_SHARE = 0.8  # of the share that may be late
+_LATE_SHARE = 0.9  # of the share that may be late
 _DRAIN_S = 120.0  # in which the backlog is to be cleared
 _PRIOR_S = 14_400.0  # of evidence that what follows is worth
 _PRIOR_LATE, _PRIOR_MARGIN = 0.05, 0.1  # late work without headroom, and the headroom that makes it e times less
-_LATE_PRICE, _LATE_PRICES = 20.0, (1.0, 1000.0)  # of late work, in its own; at first, and within which bounds
-_LEARNING = 0.02  # of the price, per tick in which all are late
+_LATE_PRICE, _LATE_PRICES = 30.0, (1.0, 1000.0)  # of late work, in its own; at first, and within which bounds
+_LEARNING = 0.05  # of the price, per tick in which all are late
 _CHOOSE_EVERY = 4  # ticks
 
 

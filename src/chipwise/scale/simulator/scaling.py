@@ -1,12 +1,9 @@
-"""A scaling rule played on a load: a queue in the order of arrival before all replicas together, exact between events.
+"""A scaling rule played on a load: it is asked at every tick, and a queue in the order of arrival passes the time between.
 
-Events are arrivals, replicas that become ready, and ticks at which the rule is asked. Replicas share the work evenly, so the
-queue is that of one server whose speed is the number of ready replicas times that of one. In terms of the work that could
-have been done since the begin, C(t), request i begins at V(i) = max(C(arrival), V(i-1) + work(i-1)): a running maximum, so
-that all requests between two events are computed at once. When a request begins, in seconds, follows from C at the end.
-
-A replica that is no longer wanted ends at once: the newest that still starts first. Requests of one instant begin one after
-another. What was asked of replicas after the last arrival is not counted, nor paid for.
+How replicas answer is the queue's: all together as one fast server (`pooled`), each one request after another (`servers`), or
+token by token with continuous batching (`tokens`). Each is exact between events, which are arrivals, replicas that become
+ready, requests that end, and ticks. A replica that is no longer wanted ends, the newest that still starts first. What comes
+after the last arrival is neither counted nor paid for; replicas of the end stay for what is still waiting.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
+from typing import Protocol
 
 import numpy as np
 
@@ -32,13 +30,73 @@ class ScalingOutcome:
     requests: float
     within: float  # of them, those that waited no longer than the goal
     replica_hours: float
-    tick_s: Floats  # of every tick: when
     replicas: Floats  # of every tick, after it: those that start included
     waits_s: Floats  # of every instant of the load: its first request
 
     @property
     def within_goal(self) -> float:
         return self.within / self.requests
+
+
+@dataclass(frozen=True, slots=True)
+class TickSeen:
+    utilisation: float  # of the replicas that answered
+    waiting: float  # requests of mean work that have not begun
+
+
+class Fleet:
+    """Replicas over time: ready ones, and those that start."""
+
+    __slots__ = ("cold_start_s", "now_s", "paid_s", "ready", "starts")
+
+    def __init__(self, service: ScaledService, ready: int) -> None:
+        self.cold_start_s, self.ready, self.now_s, self.paid_s = service.cold_start_s, ready, 0.0, 0.0
+        self.starts: deque[tuple[float, int]] = deque()  # when they are ready, and how many
+
+    @property
+    def starting(self) -> int:
+        return sum(count for _, count in self.starts)
+
+    def want(self, replicas: int) -> int:
+        """How many ready replicas end."""
+        more = replicas - self.ready - self.starting
+        if more > 0:
+            self.starts.append((self.now_s + self.cold_start_s, more))
+        while more < 0 and self.starts:
+            ready_s, count = self.starts.pop()
+            fewer = min(count, -more)
+            more += fewer
+            if count > fewer:
+                self.starts.append((ready_s, count - fewer))
+        ending = -min(more, 0)
+        self.ready -= ending
+        return ending
+
+    def pass_to(self, until_s: float) -> list[tuple[float, int]]:
+        """When replicas became ready, and how many."""
+        self.paid_s += (self.ready + self.starting) * (until_s - self.now_s)
+        became = []
+        while self.starts and self.starts[0][0] <= until_s:
+            became.append(self.starts.popleft())
+            self.ready += became[-1][1]
+        self.now_s = until_s
+        return became
+
+
+class ReplicaQueue(Protocol):
+    """What answers requests between two ticks."""
+
+    def pass_to(self, until_s: float, place: int, became_ready: list[tuple[float, int]]) -> TickSeen:
+        """`place`: of the first request that comes later."""
+
+    def end(self, replicas: int) -> None:
+        """So many ready replicas are no longer wanted."""
+
+    def begins_s(self, fleet: Fleet) -> tuple[Floats, float]:
+        """When requests began, and how many of them waited no longer than the goal."""
+
+
+MakeQueue = Callable[[Load, ScaledService, int], ReplicaQueue]
 
 
 def first_replicas(load: Load, service: ScaledService) -> int:
@@ -52,145 +110,46 @@ def bounded(service: ScaledService, replicas: float) -> int:
     return min(max(ceil(replicas - ROUNDING), service.least), service.most)
 
 
-class Fleet:
-    """Replicas over time, and the work that they could have done since the begin."""
-
-    __slots__ = ("breaks_s", "cold_start_s", "could", "now_s", "paid_s", "ready", "speed", "starts")
-
-    def __init__(self, service: ScaledService, ready: int) -> None:
-        self.speed, self.cold_start_s = service.replica_per_s, service.cold_start_s
-        self.ready, self.now_s, self.paid_s = ready, 0.0, 0.0
-        self.starts: deque[tuple[float, int]] = deque()  # when they are ready, and how many
-        self.breaks_s, self.could = [0.0], [0.0]  # C is straight between these
-
-    @property
-    def starting(self) -> int:
-        return sum(count for _, count in self.starts)
-
-    def want(self, replicas: int) -> None:
-        more = replicas - self.ready - self.starting
-        if more > 0:
-            self.starts.append((self.now_s + self.cold_start_s, more))
-        while more < 0 and self.starts:
-            ready_s, count = self.starts.pop()
-            fewer = min(count, -more)
-            more += fewer
-            if count > fewer:
-                self.starts.append((ready_s, count - fewer))
-        self.ready += min(more, 0)
-
-    def pass_to(self, until_s: float) -> None:
-        self.paid_s += (self.ready + self.starting) * (until_s - self.now_s)
-        while self.starts and self.starts[0][0] <= until_s:
-            ready_s, count = self.starts.popleft()
-            self._straight_to(ready_s)
-            self.ready += count
-        self._straight_to(until_s)
-
-    def _straight_to(self, until_s: float) -> None:
-        if until_s > self.now_s:
-            self.could.append(self.could[-1] + self.ready * self.speed * (until_s - self.now_s))
-            self.breaks_s.append(until_s)
-            self.now_s = until_s
-
-
 def play(
     load: Load,
     service: ScaledService,
     begin: BeginScaling,
+    make_queue: MakeQueue,
     *,
     each_tick: Callable[[int], None] | None = None,
 ) -> ScalingOutcome:
     decide, fleet = begin(service), Fleet(service, first_replicas(load, service))
+    queue = make_queue(load, service, fleet.ready)
     ticks = max(ceil(load.duration_s / service.tick_s - ROUNDING), 1)
-    before = np.concatenate([[0.0], np.cumsum(load.work)])  # work that came before each instant
-    places = np.searchsorted(load.times_s, np.arange(ticks + 1) * service.tick_s, side="left").tolist()
+    places = np.searchsorted(load.times_s, np.arange(ticks + 1) * service.tick_s, side="left")
     places[-1] = len(load.times_s)
-    arrived = np.diff(before[places]).tolist()
-    begins = np.empty(len(load.times_s))  # V of every instant
-    busy_until = 0.0  # in work that could have been done: when all that came is done
+    arrived = np.diff(np.concatenate([[0.0], np.cumsum(load.work)])[places]).tolist()
     paid_for = np.empty(ticks)
-    for tick in range(ticks):
-        answering, could = fleet.ready, fleet.could[-1]
-        mark = len(fleet.breaks_s) - 1
-        fleet.pass_to(min((tick + 1) * service.tick_s, load.duration_s))
-        first, last = places[tick], places[tick + 1]
-        done = min(busy_until, fleet.could[-1]) - could if busy_until > could else 0.0
-        if last > first:
-            done, busy_until = _serve(load, before, begins, fleet, mark, (first, last), (could, busy_until))
-        could_now = fleet.could[-1]
-        utilisation = done / (could_now - could) if could_now > could else 1.0 if busy_until > could_now else 0.0
-        backlog = max(busy_until - could_now, 0.0)
-        busy = min(utilisation, 1.0) * service.concurrency * max(fleet.ready, answering)
+    for tick, place in enumerate(places[1:].tolist()):
+        until_s, answering = min((tick + 1) * service.tick_s, load.duration_s), fleet.ready
+        seen = queue.pass_to(until_s, place, fleet.pass_to(until_s))
         speed = fleet.ready * service.replica_per_s
         signals = ServeSignals(
-            now_s=fleet.now_s,
-            clock_s=load.clock_s + fleet.now_s,
+            now_s=until_s,
+            clock_s=load.clock_s + until_s,
             ready=fleet.ready,
             starting=fleet.starting,
             arrived=arrived[tick],
-            waiting=backlog,
-            in_flight=backlog + busy,
-            utilisation=min(utilisation, 1.0),
-            wait_s=backlog / speed if speed > 0.0 else (service.cold_start_s if backlog else 0.0),
+            waiting=seen.waiting,
+            in_flight=seen.waiting + seen.utilisation * service.concurrency * max(fleet.ready, answering),
+            utilisation=seen.utilisation,
+            wait_s=seen.waiting / speed if speed > 0.0 else (service.cold_start_s if seen.waiting else 0.0),
         )
-        fleet.want(bounded(service, _number(decide(signals))))
+        if ending := fleet.want(bounded(service, _number(decide(signals)))):
+            queue.end(ending)
         paid_for[tick] = fleet.ready + fleet.starting
         if each_tick is not None:
             each_tick(tick)
-    return _outcome(load, service, fleet, begins, paid_for)
+    begins_s, within = queue.begins_s(fleet)
+    return ScalingOutcome(load.requests, within, fleet.paid_s / 3600.0, paid_for, begins_s - load.times_s)
 
 
 def _number(replicas: object) -> float:
     if isinstance(replicas, int | float | np.integer | np.floating) and np.isfinite(replicas):
         return float(replicas)
     raise BadInput(f"The policy answered {str(replicas)[:40]!r} replicas.", remedy="Return a number.")
-
-
-def _serve(
-    load: Load,
-    before: Floats,
-    begins: Floats,
-    fleet: Fleet,
-    mark: int,
-    places: tuple[int, int],
-    state: tuple[float, float],
-) -> tuple[float, float]:
-    """Begins of the instants of a tick; the work done in it, and until when all that came is busy."""
-    first, last = places
-    could, busy_until = state
-    times = load.times_s[first:last]
-    if len(fleet.breaks_s) - mark == 2:
-        slope = (fleet.could[-1] - could) / (fleet.breaks_s[-1] - fleet.breaks_s[mark])
-        coming = could + slope * (times - fleet.breaks_s[mark])
-    else:
-        coming = np.interp(times, fleet.breaks_s[mark:], fleet.could[mark:])
-    came = before[first:last]
-    idle_until = np.maximum.accumulate(np.maximum(coming - came, busy_until - came[0]))
-    begins[first:last] = idle_until + came
-    busy = float(idle_until[-1] + before[last])
-    idle = max(float(idle_until[0] + came[0]) - max(busy_until, could), 0.0) + float(idle_until[-1] - idle_until[0])
-    end = fleet.could[-1]
-    idle += max(end - busy, 0.0)
-    return end - could - idle, busy
-
-
-def _outcome(load: Load, service: ScaledService, fleet: Fleet, begins: Floats, paid_for: Floats) -> ScalingOutcome:
-    """When requests began, in seconds: the replicas of the end stay for what is still waiting."""
-    speed = max(fleet.ready + fleet.starting, 1) * service.replica_per_s
-    most = max(float((begins + load.work).max(initial=0.0)), fleet.could[-1])
-    beyond = (most - fleet.could[-1]) / speed + service.goal_wait_s + 1.0
-    breaks = np.array([*fleet.breaks_s, fleet.now_s + beyond])
-    could = np.array([*fleet.could, fleet.could[-1] + beyond * speed])
-    by_goal = np.interp(load.times_s + service.goal_wait_s, breaks, could)
-    each = load.work / np.maximum(load.counts, ROUNDING)
-    room = np.floor((by_goal - begins) / np.maximum(each, ROUNDING) + 1e-6) + 1.0
-    within = np.clip(room, 0.0, load.counts)
-    return ScalingOutcome(
-        requests=load.requests,
-        within=float(within.sum()),
-        replica_hours=fleet.paid_s / 3600.0,
-        tick_s=np.arange(1, len(paid_for) + 1) * service.tick_s,
-        replicas=paid_for,
-        waits_s=np.interp(begins, could, breaks) - load.times_s,
-    )

@@ -32,7 +32,7 @@ class SyntheticLoad:
     def __post_init__(self) -> None:
         if not (0.0 < self.hours <= MOST_HOURS and self.rate > 0.0 and 0.0 <= self.swing <= 1.0 and self.wander >= 0.0):
             raise BadInput(
-                f"A synthetic load has up to {MOST_HOURS:,.0f} hours, a rate above 0, a swing from 0 to 1, and no negative wander."
+                f"A synthetic load has at most {MOST_HOURS:,.0f} hours, a rate above 0, a swing from 0 to 1, a wander from 0."
             )
         if min(self.bursts, self.burst, self.burst_minutes) < 0.0 or self.burst_minutes == 0.0 or self.bunching < 1.0:
             raise BadInput(
