@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from chipwise.catalog.feed import Report
     from chipwise.scale.load import Load
     from chipwise.scale.serving import BeginScaling
+    from chipwise.scale.simulator.scaling import MakeQueue
+    from chipwise.scale.simulator.tokens import TokenSpeed
 
 BARE_WORK, CLAIRVOYANT = "bare-work", "clairvoyant"  # bounds, which may be asked for like policies
 ENDINGS = (".csv", ".jsonl", ".tar")
 POLICIES = ("hpa", "queue-depth", "knative", "keda", "target-tracking", "seasonal", "learned-headroom")
 MEAN_REPLICAS = 20.0
-LEVELS = ("pooled", "servers")  # how replicas answer: as one fast server, or one request after another each
+LEVELS = ("pooled", "servers", "tokens")  # how replicas answer: as one fast server, one request after another, in batches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,10 @@ class ServeQuestion:
     input_weight: float = INPUT_WEIGHT
     gaps: bool = False
     level: str = LEVELS[0]
+    step_s: tuple[float, float] = (0.0066, 0.0412)  # of the level tokens: of one sequence, and of all slots
+    slots: int = 256
+    prompt_tokens_per_s: float = 19_000.0
+    kv_tokens: int = 400_000
     seed: int = 0
 
 
@@ -70,11 +76,9 @@ def scaling_policy(name: str) -> BeginScaling:
 def simulate_serve(question: ServeQuestion, report: Report) -> tuple[list[ServeAnswer], list[ReplicaTimeline]]:
     """One answer per policy, in the order asked for; and what replicas did, by load and policy."""
     from chipwise.scale.simulator.clairvoyant import bare_work_hours, clairvoyant
-    from chipwise.scale.simulator.pooled import PooledQueue
     from chipwise.scale.simulator.scaling import play
-    from chipwise.scale.simulator.servers import ServerQueue
 
-    make_queue = ServerQueue if question.level == "servers" else PooledQueue
+    make_queue = _queue_of(question)
     begins = {name: scaling_policy(name) for name in question.policies if name not in (BARE_WORK, CLAIRVOYANT)}
     report(0, None, "loads")
     loads = loads_of(question)
@@ -113,10 +117,35 @@ def _share_of(report: Report, name: str, place: int, loads: Sequence[Load], serv
     return each_tick
 
 
+def _speed_of(question: ServeQuestion) -> TokenSpeed:
+    import numpy as np
+
+    from chipwise.scale.simulator.tokens import TokenSpeed
+
+    steps_s = np.interp(np.arange(question.slots + 1), [1, question.slots], question.step_s)
+    return TokenSpeed(steps_s=steps_s, prompt_token_s=1.0 / question.prompt_tokens_per_s, kv_tokens=question.kv_tokens)
+
+
+def _queue_of(question: ServeQuestion) -> MakeQueue:
+    from chipwise.scale.simulator.pooled import PooledQueue
+    from chipwise.scale.simulator.servers import ServerQueue
+    from chipwise.scale.simulator.token_queue import TokenQueue
+
+    if question.level == "tokens":
+        return partial(TokenQueue, speed=_speed_of(question))
+    return ServerQueue if question.level == "servers" else PooledQueue
+
+
 def service_of(question: ServeQuestion, load: Load) -> ScaledService:
+    rate, concurrency = question.replica_rate, question.concurrency
+    if question.level == "tokens":
+        from chipwise.scale.simulator.token_queue import token_load
+
+        tokens, speed = token_load(load), _speed_of(question)
+        rate, concurrency = speed.capacity_per_s(float(tokens.prompts.mean()), float(tokens.answers.mean())), float(speed.slots)
     return ScaledService(
-        replica_per_s=question.replica_rate or (1.0 / load.mean_s if load.mean_s else load.mean_per_s / MEAN_REPLICAS),
-        concurrency=question.concurrency,
+        replica_per_s=rate or (1.0 / load.mean_s if load.mean_s else load.mean_per_s / MEAN_REPLICAS),
+        concurrency=concurrency,
         cold_start_s=question.cold_start_s,
         goal_wait_s=question.wait_s,
         goal_share=question.share,

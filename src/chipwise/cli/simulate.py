@@ -56,6 +56,21 @@ class Tick(click.ParamType[float]):
         return seconds
 
 
+class StepTimes(click.ParamType[tuple[float, float]]):
+    """Two times, the shorter first."""
+
+    name = "duration,duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        from chipwise.errors import BadInput
+        from chipwise.units import parse_seconds
+
+        times = [parse_seconds(part) for part in str(value).split(",")]
+        if len(times) != 2 or not 0.0 < times[0] <= times[1]:
+            raise BadInput(f"--step: {str(value)[:40]!r} is not possible.", remedy="Write two times, such as 7ms,40ms.")
+        return times[0], times[1]
+
+
 @click.group()
 def simulate() -> None:
     """Compare policies on traces: what each would have cost, against the best that was possible."""
@@ -175,6 +190,21 @@ def spot(
 @click.option(
     "--input-weight", type=AboveZero(1e3), default=0.25, show_default=True, help="Work of an input token; an output token is 1."
 )
+@click.option(
+    "--level",
+    type=click.Choice(["pooled", "servers", "tokens"]),
+    default="pooled",
+    show_default=True,
+    help="Replicas as one fast server, as servers with one request each, or with continuous batching of tokens.",
+)
+@click.option(
+    "--step", type=StepTimes(), default="6.6ms,41.2ms", show_default=True, help="For tokens: a step of 1 and of all slots."
+)
+@click.option("--slots", type=WholeNumber(1, 10**5), default=256, show_default=True, help="For tokens: sequences at once.")
+@click.option(
+    "--prompt-rate", type=AboveZero(1e9), default=19_000.0, show_default=True, help="For tokens: prompt tokens per second."
+)
+@click.option("--kv-tokens", type=WholeNumber(1, 10**10), default=400_000, show_default=True, help="For tokens: KV memory.")
 @click.option("--gaps", is_flag=True, help="Accept traces with long pauses.")
 @click.option("--seed", type=WholeNumber(0, 10**9), default=0, help="Seed the random numbers of loads that are given as rates.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -189,6 +219,11 @@ def serve(
     wait: float,
     share: float,
     input_weight: float,
+    level: str,
+    step: tuple[float, float],
+    slots: int,
+    prompt_rate: float,
+    kv_tokens: int,
     gaps: bool,
     seed: int,
     as_json: bool,
@@ -222,6 +257,11 @@ def serve(
         wait_s=wait,
         share=share,
         input_weight=input_weight,
+        level=level,
+        step_s=step,
+        slots=slots,
+        prompt_tokens_per_s=prompt_rate,
+        kv_tokens=kv_tokens,
         gaps=gaps,
         seed=seed,
     )

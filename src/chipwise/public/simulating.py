@@ -92,6 +92,11 @@ class SimulateVerbs(Opened):
         wait: str | float = 10.0,
         share: float = 0.99,
         input_weight: float = 0.25,
+        level: str = "pooled",
+        step: tuple[float, float] = (0.0066, 0.0412),
+        slots: int = 256,
+        prompt_rate: float = 19_000.0,
+        kv_tokens: int = 400_000,
         gaps: bool = False,
         seed: int = 0,
     ) -> Table:
@@ -115,6 +120,11 @@ class SimulateVerbs(Opened):
             wait_s=parse_seconds(wait),
             share=share,
             input_weight=input_weight,
+            level=level,
+            step_s=step,
+            slots=slots,
+            prompt_tokens_per_s=prompt_rate,
+            kv_tokens=kv_tokens,
             gaps=gaps,
             seed=seed,
         )

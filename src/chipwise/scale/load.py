@@ -19,6 +19,7 @@ class Load:
     duration_s: float
     clock_s: float = 0.0  # the time of day at the begin
     mean_s: float | None = None  # that a request takes a replica, where the trace says it
+    tokens: tuple[Floats, Floats] | None = None  # of each request, in and out, where the trace says them
 
     @property
     def requests(self) -> float:
@@ -38,6 +39,7 @@ def load_of(
     duration_s: float | None = None,
     clock_s: float = 0.0,
     mean_s: float | None = None,
+    tokens: tuple[Floats, Floats] | None = None,
 ) -> Load:
     """`work`: of each instant, in any unit; None: all requests are alike."""
     numbers = np.ones(len(times_s)) if counts is None else counts
@@ -51,4 +53,5 @@ def load_of(
         duration_s=max(end_s, 1.0),
         clock_s=clock_s,
         mean_s=mean_s,
+        tokens=tokens,
     )

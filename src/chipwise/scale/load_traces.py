@@ -31,7 +31,7 @@ _COLUMNS = {  # by what their names contain, the first that fits
     "output": ("generated", "output", "completion", "answer"),
     "seconds": ("exec", "duration", "serviceseconds"),
     "count": ("requests", "count", "invocations"),
-    "time": ("timestamp", "time", "arriv", "gmtcreate", "created", "date"),
+    "time": ("timestamp", "time", "arriv", "gmtcreate", "created", "date", "minute", "second"),
 }
 _NOT_TOKENS = ("negative", "id")  # of columns named like tokens
 _WHAT = "A load needs a column of times (timestamp), and may have input and output tokens, or requests per interval."
@@ -56,14 +56,15 @@ def read_load(name: str, content: bytes, *, seed: int = 0, input_weight: float =
     _check_times(name, times, gaps)
     if "count" in columns:
         return _of_counts(name, times, columns["count"][0], clock_s, seed)
-    work, mean_s = None, None
+    work, mean_s, tokens = None, None, None
     if "seconds" in columns:
         work = np.maximum(columns["seconds"][0], 1e-3)
         mean_s = float(work.mean())
     elif "input" in columns or "output" in columns:
         tokens_in, tokens_out = (columns.get(key, [np.zeros(len(times))])[0] for key in ("input", "output"))
         work = np.maximum(tokens_out + input_weight * tokens_in, 1e-3)
-    return load_of(name, times - times[0], work=work, clock_s=clock_s, mean_s=mean_s)
+        tokens = (tokens_in, tokens_out) if "input" in columns and "output" in columns else None
+    return load_of(name, times - times[0], work=work, clock_s=clock_s, mean_s=mean_s, tokens=tokens)
 
 
 Columns = dict[str, list[Floats]]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from chipwise.errors import BadInput
-from chipwise.scale.load import Load, load_of
-from chipwise.scale.serving import BeginScaling, ScaledService
+from chipwise.scale.load import Floats, Load, load_of
+from chipwise.scale.serving import BeginScaling, ScaledService, ServeSignals
 from chipwise.scale.simulator.clairvoyant import bare_work_hours, clairvoyant
 from chipwise.scale.simulator.pooled import PooledQueue
 from chipwise.scale.simulator.scaling import Fleet, play
@@ -23,11 +23,8 @@ def constant(replicas: float) -> BeginScaling:
 
 
 def changing(seed: int, most: int) -> BeginScaling:
-    def begin(service: ScaledService):  # type: ignore[no-untyped-def]
-        chance = np.random.default_rng(seed)
-        return lambda signals: float(chance.integers(1, most + 1))
-
-    return begin
+    chance = np.random.default_rng(seed)
+    return lambda service: lambda signals: float(chance.integers(1, most + 1))
 
 
 def poisson(per_s: float, count: int, *, work: str, seed: int = 1) -> Load:
@@ -70,42 +67,38 @@ def test_one_server_waits_as_one_pooled_replica_does() -> None:
     assert servers.within == pooled.within
 
 
+def noting(service: ScaledService, seed: int, speeds: list[tuple[float, int]]) -> BeginScaling:
+    """Replicas by chance; `speeds` gets from when on how many are ready."""
+    rule, fleet = changing(seed, 6)(service), Fleet(service, 0)
+
+    def decide(signals: ServeSignals) -> float:
+        if not speeds:
+            fleet.ready = signals.replicas
+            speeds.append((0.0, signals.ready))
+        for when, count in fleet.pass_to(signals.now_s):
+            speeds.append((when, speeds[-1][1] + count))
+        assert fleet.ready == signals.ready
+        wanted = rule(signals)
+        fleet.want(int(wanted))
+        speeds.append((signals.now_s, fleet.ready))
+        return wanted
+
+    return lambda service: decide
+
+
 def test_pooled_waits_are_those_of_a_plain_loop_over_events() -> None:
     for seed in range(cases(4)):
         load = poisson(3.0, 400, work="exponential", seed=seed)
         service = ScaledService(replica_per_s=1.0, cold_start_s=40.0, goal_wait_s=5.0)
-        speeds: list[tuple[float, int]] = []  # from when on, and how many are ready
-
-        def noting(seed: int, speeds: list[tuple[float, int]]) -> BeginScaling:
-            rule = changing(seed, 6)(service)
-
-            def begin(service: ScaledService):  # type: ignore[no-untyped-def]
-                fleet = Fleet(service, 0)
-
-                def decide(signals):  # type: ignore[no-untyped-def]
-                    if not speeds:
-                        fleet.ready = signals.replicas
-                        speeds.append((0.0, signals.ready))
-                    for when, count in fleet.pass_to(signals.now_s):
-                        speeds.append((when, speeds[-1][1] + count))
-                    assert fleet.ready == signals.ready
-                    wanted = rule(signals)
-                    fleet.want(int(wanted))
-                    speeds.append((signals.now_s, fleet.ready))
-                    return wanted
-
-                return decide
-
-            return begin
-
-        outcome = play(load, service, noting(seed, speeds), PooledQueue)
+        speeds: list[tuple[float, int]] = []
+        outcome = play(load, service, noting(service, seed, speeds), PooledQueue)
         expected = by_events(load, speeds)
         began = load.times_s + expected < load.duration_s  # after the last tick there is nothing to compare
         assert began.sum() > 200
         np.testing.assert_allclose(outcome.waits_s[began], expected[began], atol=1e-6)
 
 
-def by_events(load: Load, speeds: list[tuple[float, int]]) -> np.ndarray:
+def by_events(load: Load, speeds: list[tuple[float, int]]) -> Floats:
     """One request after another, each worked off piece by piece."""
     free, waits = 0.0, []
     for arrival, work in zip(load.times_s, load.work, strict=True):

@@ -39,6 +39,12 @@ class TokenSpeed:
     def slots(self) -> int:
         return len(self.steps_s) - 1
 
+    def capacity_per_s(self, prompt: float, answer: float) -> float:
+        """Requests of such mean lengths that a replica answers with all slots taken, or as many as its memory holds."""
+        inside = min(float(self.slots), self.kv_tokens / (prompt + answer))
+        step_s = float(np.interp(inside, np.arange(self.slots + 1), self.steps_s))
+        return 1.0 / (self.prompt_token_s * prompt + answer * step_s / inside)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenLoad:
@@ -55,19 +61,30 @@ class TokenLoad:
 
 
 class TokenReplica:
-    """One replica and what it has to do; `requests` are given to it in the order of their arrival."""
+    """One replica and what it has to do, given to it in the order of arrival."""
 
-    def __init__(self, speed: TokenSpeed, most_requests: int) -> None:
+    def __init__(self, speed: TokenSpeed, ready_s: float = 0.0) -> None:
         self.speed = speed
-        self.queue = np.zeros(most_requests, np.int64)
+        self.queue = np.zeros(0, np.int64)
         self.owner, self.prompt_left, self.answer_left = (np.zeros(speed.slots, np.int64) for _ in range(3))
         self.marks = np.zeros(4, np.int64)  # of the queue: its head, its tail; sequences inside; KV tokens in use
-        self.clock = np.zeros(2)  # now, and how long it has been busy
+        self.clock = np.array([ready_s, 0.0])  # now, and how long it has been busy
 
     def give(self, requests: Whole) -> None:
-        tail = int(self.marks[1])
-        self.queue[tail : tail + len(requests)] = requests
-        self.marks[1] = tail + len(requests)
+        self.queue = np.concatenate([self.queue[self.marks[0] :], requests])
+        self.marks[0], self.marks[1] = 0, len(self.queue)
+
+    @property
+    def has_work(self) -> bool:
+        return self.waiting > 0 or bool(self.marks[2] > 0)
+
+    def busy_until(self, until_s: float) -> float:
+        """For how long it was busy by then: its last step may end later."""
+        return float(self.clock[1] - max(self.clock[0] - until_s, 0.0))
+
+    @property
+    def waiting(self) -> int:
+        return int(self.marks[1] - self.marks[0])
 
     def pass_to(self, until_s: float, load: TokenLoad, begins: Floats, ends: Floats, step: Callable[..., None]) -> None:
         state = (self.queue, self.owner, self.prompt_left, self.answer_left, self.marks, self.clock)
@@ -76,7 +93,9 @@ class TokenReplica:
         step(until_s, *what, *state, begins, ends, speed.steps_s, speed.prompt_token_s, speed.kv_tokens, speed.chunk)
 
 
-def answered(load: TokenLoad, speed: TokenSpeed, replicas: int, *, compiled: bool | None = None) -> tuple[Floats, Floats, Floats]:
+def answered(
+    load: TokenLoad, speed: TokenSpeed, replicas: int, *, compiled: bool | None = None
+) -> tuple[Floats, Floats, Floats]:
     """When each request was let in, when it ended, and how long each replica was busy. `compiled`: None where it can be."""
     load.check(speed)
     begins, ends = np.zeros(len(load.times_s)), np.zeros(len(load.times_s))
@@ -84,7 +103,7 @@ def answered(load: TokenLoad, speed: TokenSpeed, replicas: int, *, compiled: boo
     busy_s = np.zeros(replicas)
     for place in range(replicas):
         mine = np.arange(place, len(load.times_s), replicas)
-        replica = TokenReplica(speed, len(mine))
+        replica = TokenReplica(speed)
         replica.give(mine)
         replica.pass_to(np.inf, load, begins, ends, step)
         busy_s[place] = replica.clock[1]
