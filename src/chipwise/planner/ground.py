@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.offer import PURCHASES
 from chipwise.countries import place_name
 from chipwise.errors import BadInput
@@ -116,7 +118,7 @@ def budget_usd(work: Common, monthly: bool) -> float | None:
     return budget.usd if seconds is None else budget.usd * MONTH / seconds
 
 
-def goals_of(work: Common, rules: Rules, objective: str, deadline_s: float | None, monthly: bool) -> Goals:
+def goals_of(known: Known, work: Common, rules: Rules, objective: str, deadline_s: float | None, monthly: bool) -> Goals:
     """What every choice must keep. Of a job, a budget per period is kept in every period of its run; what goes on for a month
     has its rate in `arrival`, so a throughput is a goal of jobs alone."""
     budget, count = work.goals.budget, None if monthly else items_of(work)
@@ -135,7 +137,7 @@ def goals_of(work: Common, rules: Rules, objective: str, deadline_s: float | Non
         least_replicas=(work.replicas.min or 1) if isinstance(work, Serve) else 1,
         horizon_s=HORIZON_S if not monthly and deadline_s is None and work.goals.throughput is None else None,
         most_machines=math.inf if monthly or _asks_for_many(work) else MOST_MACHINES,
-        native=ported_kinds(work),
+        native=ported_kinds(work, partial(_is_processor, known)),
     )
 
 
@@ -288,9 +290,14 @@ def _lay_ground(known: Known, wide: bool) -> PlanGround:
     return PlanGround(fleet, market_of(fleet, known.today), tiers_of(catalog))
 
 
+def _is_processor(known: Known, name: str) -> bool:
+    chips = known.names.chips_or_none(name)
+    return bool(chips) and all(chip.kind is ChipKind.CPU for chip in chips or ())
+
+
 def asked_goals(known: Known, work: Common, rules: Rules, objective: str | None, per_month: bool) -> Goals:
     deadline = None if per_month else running_s(known, work)
-    return goals_of(work, rules, objective or str(work.goals.objective), deadline, per_month)
+    return goals_of(known, work, rules, objective or str(work.goals.objective), deadline, per_month)
 
 
 def shapes_offered(fleet: Fleet, offers: Index) -> Index:

@@ -308,7 +308,7 @@ def test_a_default_that_nobody_states_is_told_as_such_and_never_refuses() -> Non
 
 def goals(changes: dict[str, Any], monthly: bool = False) -> Goals:
     work = check(session(), "x", text=yaml.safe_dump({**(SERVE if monthly else TRAIN), "goals": changes})).workload
-    return goals_of(work, Rules(), "cost", None, monthly)
+    return goals_of(session().known, work, Rules(), "cost", None, monthly)
 
 
 @pytest.mark.parametrize(

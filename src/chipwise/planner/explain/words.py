@@ -83,7 +83,9 @@ def service_words(service: Service, per: str) -> str:
     known += ["goals not checked"] if service.unchecked else []
     told = f" ({', '.join(known)})" if known else ""
     interval = usd_interval(service.low_usd, service.high_usd, service.usd)
-    return f"Use {service.title}, paid {service.kind}: {usd(service.usd)} a {per}{f' ({interval})' if interval else ''}{told}"
+    hardware = f" on {service.hardware}" if service.chips and service.hardware else ""
+    cost = f"{usd(service.usd)} a {per}{f' ({interval})' if interval else ''}"
+    return f"Use {service.title}{hardware}, paid {service.kind}: {cost}{told}"
 
 
 def _dated(service: Service) -> str:
