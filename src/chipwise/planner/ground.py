@@ -186,7 +186,8 @@ def with_limits_told(known: Known, work: Common, rules: Rules, plan: Plan) -> Pl
     """What limits left to say of a plan: quotas, doubts about what must run, and goals that nothing was held against."""
     plan = quotas.with_quota_notes(plan, rules)
     warnings = [*_compliance_notes(rules, plan), *_place_notes(known.catalog, rules, plan)]
-    notes = _commitment_notes(known.catalog, work, plan)
+    plan = replace(plan, without_terms=_without_terms(known.catalog, work, plan))
+    notes: list[str] = []
     if plan.winner is not None:
         chip = plan.winner.catalog_chip
         notes += [f"Not sure: {one.doubts[chip]}" for one in rules.requires if chip in one.doubts]
@@ -202,20 +203,19 @@ def with_limits_told(known: Known, work: Common, rules: Rules, plan: Plan) -> Pl
     return replace(plan, notes=(*warnings, *plan.notes, *notes))
 
 
-def _commitment_notes(catalog: Catalog, work: Common, plan: Plan) -> list[str]:
+def _without_terms(catalog: Catalog, work: Common, plan: Plan) -> str:
     """Where a commitment was allowed, and the catalog has none to choose of the provider or of the machine."""
     winner = plan.winner
     if work.limits.commit in (None, Commit.NONE) or winner is None or winner.purchase in (*COMMITTED_YEARS, "owned"):
-        return []
+        return ""
     offers = catalog.offers
     machine = np.frombuffer(offers.machine, dtype=np.int32)
     terms = np.array([one in COMMITTED_YEARS for one in PURCHASES])[np.frombuffer(offers.purchase, dtype=np.int8)]
     committed = [catalog.machines[at] for at in np.unique(machine[terms]).tolist()]
     if any(one.key == (winner.provider, winner.machine) for one in committed):
-        return []
+        return ""
     own = any(one.provider == winner.provider for one in committed)
-    subject = f"{winner.provider} {winner.machine}" if own else winner.provider
-    return [f"The catalog has no commitment terms of {subject}, so none was compared there: ask for a quote."]
+    return f"{winner.provider} {winner.machine}" if own else winner.provider
 
 
 def _compliance_notes(rules: Rules, plan: Plan) -> list[str]:

@@ -279,7 +279,7 @@ class Goals(Section):
     """Items (tokens, frames, requests, as the kind counts them) per second."""
     confidence: Annotated[Share, Field(ge=0.5, le=0.999)] | None = None
     """Probability with which deadlines, latency goals, the load of a service and the budget are kept. Unless stated, deadlines,
-    latency goals and live video are kept with 0.9, the load of other services has its headroom, and the expected cost counts."""
+    latency goals and live video are kept with 0.9, other loads have their headroom, and the expected cost counts."""
 
     @property
     def sure_share(self) -> float:

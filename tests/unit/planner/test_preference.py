@@ -111,6 +111,12 @@ def test_one_machine_of_a_service_is_no_better_than_two() -> None:
     assert lead(traits(*rows, enough=2.0)) == Lead(0)
 
 
+def test_of_services_at_one_price_the_one_leads_that_outlives_a_machine() -> None:
+    rows = [(100e3, 10.0, 0.0, 1.0, 0), (101e3, 10.0, 0.0, 2.0, 0)]
+    assert lead(traits(*rows, enough=2.0)) == Lead(1, 0, (Advantage.REDUNDANT,))
+    assert lead(traits(*rows)).first == 0
+
+
 def test_a_host_of_another_architecture_counts_as_porting() -> None:
     parts = session().known.parts
     gpus = frozenset({"gpu"})

@@ -162,12 +162,18 @@ def sentence(plan: Plan) -> str:
         verb = "Buy" if winner.provider == EDGE else "Use" if winner.purchase == "owned" else "Rent"
         cost = f"{cost_words(winner, ' a month')}{able}{_always(winner)}{beats}"
         goes = ", as the load goes" if follows(winner) else ""
-        remarks = f"{_missed(winner)}{_spared(winner)}{_owned(winner)}{_stale(winner)}{porting_words(plan)}"
+        remarks = f"{_missed(winner)}{_spared(winner)}{_owned(winner)}{_stale(winner)}{porting_words(plan)}{_terms(plan)}"
         bought = "paid off over 3 years" if winner.provider == EDGE else winner.purchase
         return f"{verb} {hardware}, {bought}{goes}: {cost}.{remarks}"
     cost = f"{duration(winner.seconds)} for {cost_words(winner)}, {mass(winner.kg)} CO2e"
-    remarks = f"{_owned(winner)}{_stale(winner)}{_long(winner)}{porting_words(plan)}"
+    remarks = f"{_owned(winner)}{_stale(winner)}{_long(winner)}{porting_words(plan)}{_terms(plan)}"
     return f"Run on {hardware}, {winner.purchase}: {cost}{beats}.{remarks}"
+
+
+def _terms(plan: Plan) -> str:
+    if not plan.without_terms:
+        return ""
+    return f" No price for a commitment is known of {plan.without_terms}, so none was compared there: ask for a quote."
 
 
 def _missed(winner: Choice) -> str:
