@@ -114,6 +114,7 @@ if TYPE_CHECKING:
     places_refuse = _DEFAULT.places_refuse
     characterize = _DEFAULT.characterize
     policies = _DEFAULT.policies
+    simulate_serve = _DEFAULT.simulate_serve
     simulate_spot = _DEFAULT.simulate_spot
     bench = _DEFAULT.bench
     profile = _DEFAULT.profile
@@ -177,6 +178,7 @@ _VERBS = (
     "places_refuse",
     # Compare rules
     "policies",
+    "simulate_serve",
     "simulate_spot",
     # Measure
     "characterize",
@@ -345,6 +347,7 @@ __all__ = [
     "run",
     "score",
     "simulate",
+    "simulate_serve",
     "simulate_spot",
     "stop",
     "targets",

@@ -35,6 +35,11 @@ Marks = dict[str, str]
 """Names of one attempt's objects under live/, with what tells one version from another."""
 
 
+def was_ordered(marks: Marks) -> bool:
+    """Whether the controller wrote of it: machines cannot write these names."""
+    return not marks.keys().isdisjoint(ORDERS)
+
+
 @dataclass(slots=True)
 class AttemptStore:
     cloud: Cloud
@@ -61,8 +66,10 @@ class AttemptStore:
         return attempts
 
     def newest(self, job: str) -> int:
-        """The highest number of an attempt that was ordered or ended, 0 where none was."""
-        names = [*self._listed(self._key("live", job, "")), *self._listed(self._key("over", job, ""))]
+        """The highest number of an attempt that was ordered or ended, 0 where none was. What machines wrote does not count:
+        each may write of any job."""
+        live = [name for name in self._listed(self._key("live", job, "")) if name.rpartition("/")[2] in ORDERS]
+        names = [*live, *self._listed(self._key("over", job, ""))]
         numbers = [name.removeprefix(self.cloud.config.prefix).split("/")[2] for name in names]
         return max((int(one) for one in numbers if one.isdecimal()), default=0)
 
