@@ -8,6 +8,7 @@ EC2 does not; so the word of S3 decides what was ordered, and what is over.
     live/JOB/N/end              now, should EC2 not be heard
     live/JOB/N/notice-MACHINE   AWS takes a machine back; from the machine or from the queue of events
     live/JOB/N/here-MACHINE, begun-RANK, progress, ended-RANK-CODE, broken-MACHINE      what machines tell
+    live/JOB/N/health-RANK, watched-RANK        lines of its kernel log about devices; what devices did while it ran
     controller                  when somebody led this place last
     over/JOB/N                  ended or cleared: nothing of it may start any more
     logs/JOB/N/rank-RANK.log, checkpoints/JOB/                          what outlives it

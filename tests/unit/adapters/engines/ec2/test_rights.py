@@ -104,7 +104,7 @@ def _may(policy: Policy, action: str, name: str) -> bool:
 def test_a_machine_writes_what_its_program_tells_and_no_order() -> None:
     """Its job has the rights of the machine: it must not send others away, nor put its own code in place of theirs."""
     written = set(re.findall(r"\| put \"?([a-z]+)", _SUPERVISE.read_text()))
-    assert written == {"here", "begun", "progress", "ended", "notice", "broken"}
+    assert written == {"here", "begun", "progress", "ended", "notice", "broken", "health", "watched"}
     policy = policies.machine(AccountNames())
     for name in written | {"here-i-1", "ended-0-0"}:
         assert _may(policy, "s3:PutObject", f"PREFIX/live/j1/1/{name}")
