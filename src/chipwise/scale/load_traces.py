@@ -23,6 +23,8 @@ from chipwise.scale.traces import text_of, unpacked
 
 INPUT_WEIGHT = 0.25  # of a token in, where one out is 1
 MOST_ROWS = 20_000_000
+LONGEST_S = 366 * 86_400.0  # of a trace: each second of it is a number
+_MOST = 1e12  # requests of an interval, or tokens
 _WINDOW_S = 600.0
 _LONGEST_GAP = 0.2  # of the whole trace
 _SHORTEST_GAP_S = 600.0  # pauses up to this long are no gaps
@@ -74,14 +76,18 @@ def _json_columns(name: str, text: str) -> Columns:
     try:
         rows = [json.loads(line) for line in text.splitlines() if line.strip()]
         table = np.array([[row["timestamp"], row["input_length"], row["output_length"]] for row in rows], np.float64)
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise BadInput(f"{name} is not JSON lines with timestamp, input_length and output_length.") from error
-    _check_numbers(name, "tokens", table[:, 1:].min(axis=1), first_line=1)
+    for column in (1, 2):
+        _check_numbers(name, "tokens", table[:, column], 1, _MOST)
     return {"time": [table[:, 0] / 1000.0], "clock": [np.zeros(1)], "input": [table[:, 1]], "output": [table[:, 2]]}
 
 
 def _csv_columns(name: str, text: str) -> Columns:
-    rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise BadInput(f"{name} is no table: {str(error)[:120]}.", remedy=_WHAT) from error
     if len(rows) > MOST_ROWS:
         raise BadInput(f"{name} has more than {MOST_ROWS:,} rows.")
     places, first_line = _places(name, rows[0])
@@ -97,7 +103,7 @@ def _csv_columns(name: str, text: str) -> Columns:
     columns: Columns = {"time": [times], "clock": [np.array([clock_s])]}
     for key, (place, heading) in places.items():
         values = _floats([row[place].strip() or "0" for row in rows])
-        _check_numbers(name, heading, values, first_line)
+        _check_numbers(name, heading, values, first_line, _MOST)
         columns[key] = [values]
     return columns
 
@@ -162,11 +168,12 @@ def _float(cell: str) -> float:
         return float("nan")
 
 
-def _check_numbers(name: str, heading: str, values: Floats, first_line: int) -> None:
-    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
+def _check_numbers(name: str, heading: str, values: Floats, first_line: int, most: float = np.inf) -> None:
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0) & (values <= most)))
     if len(wrong):
         value = "no number" if np.isnan(values[wrong[0]]) else f"{values[wrong[0]]:g}"
-        raise BadInput(f"{name}: line {wrong[0] + first_line}: {heading} is {value}, and must be a number of zero or more.")
+        allowed = "of zero or more" if np.isinf(most) else f"from zero to {most:g}"
+        raise BadInput(f"{name}: line {wrong[0] + first_line}: {heading} is {value}, and must be a number {allowed}.")
 
 
 def _check_times(name: str, times: Floats, gaps: bool) -> None:
@@ -176,6 +183,8 @@ def _check_times(name: str, times: Floats, gaps: bool) -> None:
         raise BadInput(f"{name}: row {back[0] + 2} is earlier than the row before it.", remedy="Sort the rows by time.")
     if not len(steps) or times[-1] <= times[0]:
         raise BadInput(f"{name} has no two requests at different times.", remedy=_WHAT)
+    if times[-1] - times[0] > LONGEST_S:
+        raise BadInput(f"{name} covers more than {LONGEST_S / 86_400:g} days.", remedy="Give a part of it.")
     longest = int(np.argmax(steps))
     limit_s = max(_LONGEST_GAP * float(times[-1] - times[0]), _SHORTEST_GAP_S)
     if not gaps and steps[longest] > limit_s:

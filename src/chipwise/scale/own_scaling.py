@@ -36,5 +36,5 @@ def own_scaling(name: str, begin: Callable[[ScaledService], object] | None, deci
 def _asked(name: str, rule: Callable[..., Any], argument: object) -> Any:
     try:
         return rule(argument)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(f"{name} failed: {type(error).__name__}: {str(error)[:200]}") from error
