@@ -111,7 +111,7 @@ def describe(
     hours = open_hours(work) if form is Form.JOB else None  # only a cron expression begins a job anew
     starts, stops = ("", "") if hours else (starts, stops)
     goals, budget = work.goals, work.goals.budget
-    software = patient(software_of(request, catalog.rows("images")), loaded)
+    software = patient(software_of(request, catalog.rows("images")), loaded, request.node.kind)
     answered = answers_bytes(work, model, loaded) if software.command[:2] == ("vllm", "run-batch") else None
     volumes = tuple(volumes_of(work, chosen, loaded, form, answered, bool(starts)))
     deployment = Deployment(
