@@ -45,14 +45,10 @@ def is_written(deployment: Deployment) -> bool:
 def _divisible(deployment: Deployment, wanted: FineTuning) -> bool:
     """Whether shards can be made: states of eight bits are no tensors that are divided (adapters are few, and take plain ones),
     and each GPU reads all weights of four bits before it gives the others' away."""
-    if wanted.method == "full":
-        return wanted.optimizer in SHARDED_OPTIMIZERS
-    if wanted.method == "lora":
-        return wanted.optimizer in (*SHARDED_OPTIMIZERS, EIGHT_BITS)
+    known = SHARDED_OPTIMIZERS if wanted.method == "full" else (*SHARDED_OPTIMIZERS, EIGHT_BITS)
     weights, room = deployment.model and deployment.model.weight_bytes, deployment.node.chip_memory_bytes
-    return wanted.optimizer in (*SHARDED_OPTIMIZERS, EIGHT_BITS) and bool(
-        weights and room and FOUR_BITS * weights < LOADABLE * room
-    )
+    loads = wanted.method != "qlora" or bool(weights and room and FOUR_BITS * weights < LOADABLE * room)
+    return wanted.optimizer in known and loads
 
 
 def sharded(deployment: Deployment) -> int:
