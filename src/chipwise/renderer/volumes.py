@@ -33,7 +33,8 @@ def volumes_of(
     answered: float | None = None,
     again: bool = False,
 ) -> list[Volume]:
-    """`hosts`: machines that use them, those of a slice of TPUs each; `answered`: bytes of answers that are kept beside the data; `again`: a clock starts it, and the last run's are kept."""
+    """`hosts`: machines that use them, those of a slice of TPUs each. `answered`: bytes of answers that are kept beside the
+    data. `again`: a clock starts it, and the last run's are kept."""
     volumes = _kept(work, choice, model, form, hosts)
     if answered is None:
         return volumes
