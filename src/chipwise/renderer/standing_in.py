@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.tables import ImageRow
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.renderer.deployment import Node
 from chipwise.renderer.hardware import node_of
 from chipwise.renderer.images import image_row
