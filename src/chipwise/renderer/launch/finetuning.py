@@ -46,7 +46,8 @@ def _divisible(deployment: Deployment, wanted: FineTuning) -> bool:
     """Whether shards can be made: states of eight bits are no tensors that are divided (adapters are few, and take plain ones),
     and each GPU reads all weights of four bits before it gives the others' away."""
     known = SHARDED_OPTIMIZERS if wanted.method == "full" else (*SHARDED_OPTIMIZERS, EIGHT_BITS)
-    weights, room = deployment.model and deployment.model.weight_bytes, deployment.node.chip_memory_bytes
+    weights = deployment.model.weight_bytes if deployment.model is not None else None
+    room = deployment.node.chip_memory_bytes
     loads = wanted.method != "qlora" or bool(weights and room and FOUR_BITS * weights < LOADABLE * room)
     return wanted.optimizer in known and loads
 

@@ -273,7 +273,7 @@ def _devices(deployment: Deployment) -> Object:
         reason = "Who may use the chips. An image need not know render by name: RENDER_GROUP=$(stat -c %g /dev/kfd)"
         fields["group_add"] = Noted(groups, reason)
     elif node.kind == "neuron":
-        numbers = _numbers(deployment) if deployment.per_machine > 1 else map(str, range(count))
+        numbers = _numbers(deployment) if deployment.per_machine > 1 else [str(at) for at in range(count)]
         fields["devices"] = [f"/dev/neuron{number}" for number in numbers]
     elif node.kind == "gaudi":
         fields["runtime"] = "habana"
