@@ -84,8 +84,8 @@ def spot_policy(name: str) -> Begin:
             own: Begin = begin
             return own
         return single_scenarios(path.name, names["decide"])
-    ours: Begin = policy_of("spot", name).begin
-    return ours
+    begin_spot: Begin = policy_of("spot", name).begin
+    return begin_spot
 
 
 def policy_of(kind: str, name: str) -> Any:
