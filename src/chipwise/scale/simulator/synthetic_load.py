@@ -44,7 +44,7 @@ def synthetic_load(shape: SyntheticLoad, seed: int) -> RequestLoad:
     """The same seed gives the same load."""
     chance = np.random.default_rng(seed)
     steps = max(int(np.ceil(shape.hours * _HOUR_S / _STEP_S)), 1)
-    at_s = np.arange(steps + 1) * _STEP_S
+    at_s = np.arange(steps + 1, dtype=np.float64) * _STEP_S
     day = 1.0 - shape.swing * np.cos(2.0 * np.pi * at_s / _DAY_S)
     rates = shape.rate * day * np.exp(_wandering(shape, steps + 1, chance)) * _bursts(shape, steps + 1, chance)
     return of_rates("synthetic", at_s, rates, np.full(steps + 1, shape.bunching), chance, duration_s=shape.hours * _HOUR_S)
