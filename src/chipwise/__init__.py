@@ -120,6 +120,7 @@ if TYPE_CHECKING:
     profile = _DEFAULT.profile
     calibrate = _DEFAULT.calibrate
     score = _DEFAULT.score
+    accuracy = _DEFAULT.accuracy
     doctor = _DEFAULT.doctor
     health = _DEFAULT.health
 
@@ -185,6 +186,7 @@ _VERBS = (
     "profile",
     "calibrate",
     "score",
+    "accuracy",
     # Look at what runs
     "doctor",
     "health",
@@ -295,6 +297,7 @@ __all__ = [
     "UnknownName",
     "UnknownOption",
     "Workload",
+    "accuracy",
     "attach",
     "audit",
     "bench",
