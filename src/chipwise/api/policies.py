@@ -190,18 +190,18 @@ def _synthetic(question: SpotQuestion, longest_h: float) -> list[Series]:
 
 def _traces(path: Path, question: SpotQuestion) -> list[Series]:
     path = path.expanduser()
-    if path.is_file():
-        return [_series(path, question)]
-    if not path.is_dir():
-        raise BadInput(f"{path} is not there.", remedy="Give a trace, or a folder of traces.")
     table = next((path / name for name in WINDOWS if (path / name).is_file()), None)
     if table is not None:
         return _evaluation(table, question)
-    return [_series(file, question) for file in trace_files(path, (".json", ".csv", ".txt"))]
+    return [_series(file, question) for file in trace_files(path)]
 
 
-def trace_files(path: Path, endings: tuple[str, ...]) -> list[Path]:
-    """Of a folder, those that end so, also with .gz."""
+def trace_files(path: Path, endings: tuple[str, ...] = (".json", ".csv", ".txt")) -> list[Path]:
+    """The file itself, or those of a folder and all below it that end so, also with .gz."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise BadInput(f"{path} is not there.", remedy="Give a trace, or a folder of traces.")
     files = [file for file in path.rglob("*") if file.is_file() and _is_trace(file.relative_to(path), endings)]
     if not files:
         kinds = f"{', '.join(endings[:-1])} or {endings[-1]}"

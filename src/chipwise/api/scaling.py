@@ -165,12 +165,7 @@ def loads_of(question: ServeQuestion) -> list[RequestLoad]:
         raise BadInput("Give either --trace or --synthetic.")
     if question.trace is None:
         return [synthetic_load(_shape(question.synthetic or ""), question.seed)]
-    path = question.trace.expanduser()
-    if path.is_file():
-        return [_load(path, question)]
-    if not path.is_dir():
-        raise BadInput(f"{path} is not there.", remedy="Give a trace, or a folder of traces.")
-    return _loads(trace_files(path, ENDINGS), question)
+    return _loads(trace_files(question.trace.expanduser(), ENDINGS), question)
 
 
 def _loads(files: list[Path], question: ServeQuestion) -> list[RequestLoad]:
