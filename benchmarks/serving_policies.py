@@ -65,7 +65,7 @@ middles of windows, and requests of a second vary as the recorded variation of g
 ## How `{OURS}` was chosen
 
 Its one setting for all loads (how forecasts are made, the headrooms that it tries, the first price of late work, how fast
-that price is learned) was chosen on ServeGen deepseek-r1, Mooncake, and five synthetic loads, by about 30 variants. The
+that price is learned) was chosen on ServeGen deepseek-r1, Mooncake, and five synthetic loads, by about 40 variants. The
 other loads were run once, after the settings were fixed. What had been seen of them before: their rates over time, and
 what the baselines do on them. The latter led to one change, for all policies with a window: they keep the replicas of the
 begin for its length, as Kubernetes does.

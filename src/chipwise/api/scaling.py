@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 BARE_WORK, CLAIRVOYANT = "bare-work", "clairvoyant"  # bounds, which may be asked for like policies
 ENDINGS = (".csv", ".jsonl", ".tar")
-POLICIES = ("hpa", "queue-depth", "knative", "keda", "target-tracking", "seasonal", "learned-headroom")
 MEAN_REPLICAS = 20.0
 LEVELS = ("pooled", "servers", "tokens")  # how replicas answer: as one fast server, one request after another, in batches
 
