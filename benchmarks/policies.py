@@ -49,7 +49,7 @@ HEAD = """# Policies for spot machines with a deadline
 
 Written by `python benchmarks/policies.py docs`; do not edit. `chipwise policies` lists the policies, `chipwise simulate
 spot` compares them on traces. A policy of your own is a Python file that defines `decide(state)`
-(`src/chipwise/scale/own_policy.py` has an example). [Policies for scaling a service](policies-serving.md) have their own page.
+(`src/chipwise/scale/own_policy.py` has an example).
 
 No policy can make a job late: every choice is checked, and on-demand machines are ordered when waiting longer would miss
 the deadline, with the longest restart and the largest amount of work that the job admits (`src/chipwise/scale/spot.py`).
