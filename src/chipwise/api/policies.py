@@ -88,8 +88,8 @@ def spot_policy(name: str) -> Begin:
             own: Begin = begin
             return own
         return single_scenarios(path.name, names["decide"])
-    ours: Begin = policy_of("spot", name).begin
-    return ours
+    begin_spot: Begin = policy_of("spot", name).begin
+    return begin_spot
 
 
 def policy_of(kind: str, name: str) -> Any:
@@ -208,18 +208,18 @@ def _synthetic(question: SpotQuestion, longest_h: float) -> list[Series]:
 
 def _traces(path: Path, question: SpotQuestion) -> list[Series]:
     path = path.expanduser()
-    if path.is_file():
-        return [_series(path, question)]
-    if not path.is_dir():
-        raise BadInput(f"{path} is not there.", remedy="Give a trace, or a folder of traces.")
     table = next((path / name for name in WINDOWS if (path / name).is_file()), None)
     if table is not None:
         return _evaluation(table, question)
-    return [_series(file, question) for file in trace_files(path, (".json", ".csv", ".txt"))]
+    return [_series(file, question) for file in trace_files(path)]
 
 
-def trace_files(path: Path, endings: tuple[str, ...]) -> list[Path]:
-    """Of a folder, those that end so, also with .gz."""
+def trace_files(path: Path, endings: tuple[str, ...] = (".json", ".csv", ".txt")) -> list[Path]:
+    """The file itself, or those of a folder and all below it that end so, also with .gz."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise BadInput(f"{path} is not there.", remedy="Give a trace, or a folder of traces.")
     entries = list(islice(path.rglob("*"), MOST_FILES + 1))
     if len(entries) > MOST_FILES:
         raise BadInput(f"{path} has more than {MOST_FILES:,} files.", remedy="Give a folder that has only traces.")

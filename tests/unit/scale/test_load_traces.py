@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from chipwise.errors import BadInput
-from chipwise.scale.load import Load
+from chipwise.scale.load import RequestLoad
 from chipwise.scale.load_traces import read_load
 
 
-def load(text: str, gaps: bool = False) -> Load:
+def load(text: str, gaps: bool = False) -> RequestLoad:
     return read_load("load.csv", text.encode(), gaps=gaps)
 
 
