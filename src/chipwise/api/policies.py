@@ -33,7 +33,7 @@ SYNTHETIC_TICK_S = 600.0
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
     name: str
-    kind: str  # what it decides: spot
+    kind: str  # what it decides: spot, queue
     summary: str
     needs: str
 
@@ -182,17 +182,22 @@ def _synthetic(question: SpotQuestion, longest_h: float) -> list[Series]:
 
 def _traces(path: Path, question: SpotQuestion) -> list[Series]:
     path = path.expanduser()
-    if path.is_file():
-        return [_series(path, question)]
-    if not path.is_dir():
-        raise BadInput(f"{path} is not there.", remedy="Give a trace, or a folder of traces.")
     table = next((path / name for name in WINDOWS if (path / name).is_file()), None)
     if table is not None:
         return _evaluation(table, question)
-    files = sorted(one for one in path.rglob("*") if one.is_file() and _is_trace(one.relative_to(path)))
+    return [_series(file, question) for file in trace_files(path)]
+
+
+def trace_files(path: Path) -> list[Path]:
+    """The file itself, or those of a folder and all below it."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise BadInput(f"{path} is not there.", remedy="Give a trace, or a folder of traces.")
+    files = sorted(file for file in path.rglob("*") if file.is_file() and _is_trace(file.relative_to(path)))
     if not files:
         raise BadInput(f"{path} has no traces.", remedy="Traces are .json, .csv or .txt files, also with .gz.")
-    return [_series(file, question) for file in files]
+    return files
 
 
 def _is_trace(path: Path) -> bool:
@@ -202,10 +207,10 @@ def _is_trace(path: Path) -> bool:
 
 
 def _series(path: Path, question: SpotQuestion) -> Series:
-    return read_series(path.name, _content(path), tick_s=question.tick_s, available_is=question.available_is)
+    return read_series(path.name, content_of(path), tick_s=question.tick_s, available_is=question.available_is)
 
 
-def _content(path: Path) -> bytes:
+def content_of(path: Path) -> bytes:
     try:
         content = read_bytes(path, MOST_BYTES)
     except OSError as error:
@@ -217,7 +222,7 @@ def _content(path: Path) -> bytes:
 
 def _evaluation(table: Path, question: SpotQuestion) -> list[Series]:
     """The windows of the public evaluation, out of the series in the folder beside it."""
-    windows = evaluated(read_windows(table.name, _content(table)))
+    windows = evaluated(read_windows(table.name, content_of(table)))
     folder = table.parent.parent / EVALUATED_SERIES
     series_by_name: dict[str, Series] = {}
     for name in dict.fromkeys(window.series for window in windows):

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from chipwise.cli.parameter_types import AboveZero, WholeNumber
+from chipwise.cli.simulate_queue import queue
 
 
 class HoursList(click.ParamType[tuple[float, ...]]):
@@ -53,7 +54,10 @@ class Tick(click.ParamType[float]):
 
 @click.group()
 def simulate() -> None:
-    """Compare policies on traces: what each would have cost, against the range_text possible."""
+    """Compare policies on traces: what each would have cost, against the best possible."""
+
+
+simulate.add_command(queue)
 
 
 @simulate.command()

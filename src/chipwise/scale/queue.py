@@ -109,7 +109,8 @@ class QueueState:
     """What a rule may know beside the jobs themselves."""
 
     now_s: float
-    gpus: int  # that work
+    gpus: int  # of the cluster
+    free: Mapping[str, int]  # GPUs of each machine type
     used: Mapping[str, int]  # GPUs that each team uses
     teams: tuple[str, ...]
 

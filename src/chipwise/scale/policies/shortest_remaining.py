@@ -1,5 +1,4 @@
-"""The least work left first, and what runs is preempted for it. Played with free preemption on pooled GPUs and with exact
-estimates it is the bound that all rules are compared with."""
+"""The least work left first, by the estimates, and what runs is preempted for it."""
 
 from __future__ import annotations
 

@@ -139,9 +139,7 @@ class Floor:
     def _part(self, kind: _Kind, gpus: int, skipped: int) -> int | None:
         """A machine with so many free; of the empty ones as many are spoken for as `skipped` says."""
         size = kind.group.gpus
-        choices = [
-            free for free in range(gpus, size + 1) if len(kind.by_free[free]) > (skipped if free == size else 0)
-        ]
+        choices = [free for free in range(gpus, size + 1) if len(kind.by_free[free]) > (skipped if free == size else 0)]
         if not choices:
             return None
         if self.placement is Placement.SPREAD:
@@ -164,6 +162,4 @@ def _pooled(cluster: Cluster) -> tuple[NodeGroup, ...]:
 def _fragments(size: int, sizes: Mapping[int, float]) -> list[float]:
     """Of a machine with 0, 1, ... free GPUs: how many of these a job finds too few, on average over the jobs. A gang that is
     larger than a machine wants whole ones."""
-    return [
-        free * sum(share for gpus, share in sizes.items() if min(gpus, size) > free) for free in range(size + 1)
-    ]
+    return [free * sum(share for gpus, share in sizes.items() if min(gpus, size) > free) for free in range(size + 1)]

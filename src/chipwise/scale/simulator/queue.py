@@ -82,7 +82,7 @@ class QueueOutcome:
 
     @property
     def fairness(self) -> float:
-        """Jain's index of the speeds of jobs, each as the share of its time in which it worked: 1 where all are slowed alike."""
+        """Jain's index of how much of its time each job worked: 1 where all are slowed alike."""
         speeds = self.work_s / self.completion_s
         return float(speeds.sum() ** 2 / (len(speeds) * (speeds**2).sum()))
 
@@ -116,7 +116,7 @@ class _Queue:
         each_job: Callable[[int], None] | None,
     ) -> None:
         self.queued = [QueuedJob(job=job, number=number, left_s=job.work_s) for number, job in enumerate(jobs)]
-        sizes = {gpus: 0.0 for gpus in sorted({job.gpus for job in jobs})}
+        sizes = dict.fromkeys(sorted({job.gpus for job in jobs}), 0.0)
         for job in jobs:
             sizes[job.gpus] += 1.0 / len(jobs)
         self.floor = Floor(cluster, placement, sizes)
@@ -243,7 +243,7 @@ class _Queue:
 
     def _give_out(self, now: float) -> None:
         passed: set[Hashable] = set()  # lines whose first job does not fit
-        state = QueueState(now_s=now, gpus=self.gpus, used=self.used, teams=self.teams)
+        state = QueueState(now_s=now, gpus=self.gpus, free=self.floor.free_of, used=self.used, teams=self.teams)
         while self.rule.preempts or self.floor.free:
             line = self._next_line(passed, state)
             if line is None:
