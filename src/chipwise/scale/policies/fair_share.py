@@ -1,8 +1,8 @@
 """Fair shares: every team has a quota, borrows what others leave idle, and gives it back when they want it.
 
 A team within its quota comes before all that borrow; of both the team that uses least of its quota is first, and in a team who
-came first, unless it does not fit. A job within its team's quota takes the GPUs of borrowers, of those that began last first, and never more than they
-borrow. Quotas that nobody set are even shares of the cluster.
+came first, unless it does not fit. A job within its team's quota takes the GPUs of borrowers, of those that began last first,
+and never more than they borrow. Quotas that nobody set are even shares of the cluster.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Work is GPUs times seconds, known exactly. GPUs are given out in the order of work left, to each job up to its number, and what
 is left over goes to the next, which then works on a part of its GPUs: no gang waits for its last GPU. The order is kept between
 arrivals and ends. Jobs that work on all of their GPUs are kept by their number of GPUs in the order of their ends, which is the
-order of work left among them at any time.
+order of work left among them at any time. It is a yardstick, not a proof: in rare cases another order is a little better.
 """
 
 from __future__ import annotations
