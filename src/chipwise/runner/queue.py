@@ -46,11 +46,11 @@ class Rules:
     teams: Mapping[str, Share] = field(default_factory=dict)
     default_share: Share = Share()  # of teams that are not named
     patience_s: float = 3600.0
-    order: Callable[[Job, float], float] | None = None  # the rank of a job by a policy, the lowest first; None: by fair shares
-    is_strict: bool = False  # by that policy nobody overtakes one that does not fit yet
     served: Mapping[tuple[str, str], float] = field(
         default_factory=dict
     )  # by team and owner: when they were last given devices
+    order: Callable[[Job, float], float] | None = None  # the rank of a job by a policy, the lowest first; None: by fair shares
+    is_strict: bool = False  # by that policy nobody overtakes one that does not fit yet
 
     def share(self, team: str) -> Share:
         return self.teams.get(team, self.default_share)
