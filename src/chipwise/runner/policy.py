@@ -8,17 +8,12 @@ the clock and an estimate of the rest; better rules plug in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.job import Job
-
-if TYPE_CHECKING:
-    from chipwise.runner.spot_choices import Situation
-    from chipwise.scale.spot import Begin
 
 
 class Decision(StrEnum):
@@ -67,27 +62,3 @@ class NeverLate:
         if spare <= (2.0 * needed if state.purchase is Purchase.ON_DEMAND else needed):
             return Decision.ON_DEMAND
         return Decision.SPOT if state.spot else Decision.WAIT
-
-
-@dataclass(slots=True)
-class NamedPolicies:
-    """The policy of each job that names one, by `lookup`; the plain rule for the others, and where a policy lacks what it
-    needs. It is asked anew where something changed, or a tick has passed."""
-
-    lookup: Callable[[str], Begin]
-    plain: Policy = field(default_factory=NeverLate)
-    _answers: dict[str, tuple[Situation, Decision]] = field(default_factory=dict)
-
-    def decide(self, state: Standing) -> Decision:
-        job = state.job
-        if job is None or not job.spec.policy:
-            return self.plain.decide(state)
-        from chipwise.runner import spot_choices  # it computes with arrays, and few jobs need it
-
-        situation = spot_choices.situation(state)
-        if situation is None:
-            return self.plain.decide(state)
-        last = self._answers.get(job.id)
-        if last is None or last[0] != situation:
-            last = self._answers[job.id] = situation, spot_choices.decide(self.lookup(job.spec.policy), state)
-        return last[1]

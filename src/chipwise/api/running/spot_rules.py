@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipwise.runner.policy import NamedPolicies
+from chipwise.runner.named_policies import NamedPolicies
 
 if TYPE_CHECKING:
     from chipwise.scale.spot import Begin
