@@ -114,11 +114,13 @@ if TYPE_CHECKING:
     places_refuse = _DEFAULT.places_refuse
     characterize = _DEFAULT.characterize
     policies = _DEFAULT.policies
+    simulate_serve = _DEFAULT.simulate_serve
     simulate_spot = _DEFAULT.simulate_spot
     bench = _DEFAULT.bench
     profile = _DEFAULT.profile
     calibrate = _DEFAULT.calibrate
     score = _DEFAULT.score
+    accuracy = _DEFAULT.accuracy
     doctor = _DEFAULT.doctor
     health = _DEFAULT.health
 
@@ -176,6 +178,7 @@ _VERBS = (
     "places_refuse",
     # Compare rules
     "policies",
+    "simulate_serve",
     "simulate_spot",
     # Measure
     "characterize",
@@ -183,6 +186,7 @@ _VERBS = (
     "profile",
     "calibrate",
     "score",
+    "accuracy",
     # Look at what runs
     "doctor",
     "health",
@@ -293,6 +297,7 @@ __all__ = [
     "UnknownName",
     "UnknownOption",
     "Workload",
+    "accuracy",
     "attach",
     "audit",
     "bench",
@@ -342,6 +347,7 @@ __all__ = [
     "run",
     "score",
     "simulate",
+    "simulate_serve",
     "simulate_spot",
     "stop",
     "targets",

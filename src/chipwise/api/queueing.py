@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.adapters import plugins
-from chipwise.api.policies import GROUP, PACKAGE, content_of, listed, trace_files
+from chipwise.api.policies import content_of, names_of_file, policy_of, trace_files
 from chipwise.errors import BadInput, UnknownName
 from chipwise.scale.own_queue_policy import ranked
 from chipwise.scale.queue import BeginQueue, Cluster, NodeGroup, QueueJob, QueueSettings
@@ -75,26 +73,14 @@ class QueueScene:
 def queue_policy(name: str) -> BeginQueue:
     """By its name, or from a Python file that defines `rank(job)` or `begin(settings)`."""
     if name.endswith(".py"):
-        return _of_file(Path(name).expanduser())
-    module = plugins.load(PACKAGE, GROUP, name)
-    if module is None or getattr(module, "KIND", "") != "queue":
-        names = [entry.name for entry in listed() if entry.kind == "queue"]
-        raise UnknownName("queue policy", name, nearest(name, names), remedy="chipwise policies lists them.")
-    begin: BeginQueue = module.begin
-    return begin
-
-
-def _of_file(path: Path) -> BeginQueue:
-    if not path.is_file():
-        raise BadInput(f"{path} is not there.", remedy="Give a Python file that defines rank(job).")
-    try:
-        names = runpy.run_path(str(path))
-    except Exception as error:
-        raise BadInput(f"{path} could not be run: {type(error).__name__}: {str(error)[:200]}") from error
-    if callable(begin := names.get("begin")):
-        own: BeginQueue = begin
-        return own
-    return ranked(path.name, names)
+        path = Path(name).expanduser()
+        names = names_of_file(path, "rank(job)", "begin(settings)")
+        if callable(begin := names.get("begin")):
+            own: BeginQueue = begin
+            return own
+        return ranked(path.name, names["rank"], names)
+    ours: BeginQueue = policy_of("queue", name).begin
+    return ours
 
 
 def simulate_queue(question: QueueQuestion, report: Report) -> list[QueueAnswer]:
@@ -212,7 +198,7 @@ def _traced(path: Path, question: QueueQuestion) -> tuple[list[QueueJob], Cluste
     path = path.expanduser()
     nodes: Cluster | None = None
     jobs: list[QueueJob] = []
-    for file in trace_files(path):
+    for file in trace_files(path, (".csv", ".json")):
         if file.name.startswith("simulation_throughputs"):
             return gavel_jobs(file.name, content_of(file), seed=question.seed), GAVEL_CLUSTER
         if "node_list" in file.name or "node_info" in file.name:

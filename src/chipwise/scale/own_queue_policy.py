@@ -33,11 +33,8 @@ class WaitingJob:
     starts: int  # so far: above zero where it was preempted or its machine failed
 
 
-def ranked(name: str, names: Mapping[str, object]) -> BeginQueue:
-    """Of the names that a file defines."""
-    rank = names.get("rank")
-    if not callable(rank):
-        raise BadInput(f"{name} defines neither rank(job) nor begin(settings).")
+def ranked(name: str, rank: Callable[[WaitingJob], object], names: Mapping[str, object]) -> BeginQueue:
+    """`names`: what else its file defines."""
     word = str(names.get("OVERTAKING", "any"))
     if word.upper() not in Overtaking.__members__:
         raise BadInput(f"{name}: OVERTAKING is {word[:40]!r}.", remedy="Allowed: 'none', 'easy' and 'any'.")

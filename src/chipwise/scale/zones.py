@@ -1,9 +1,9 @@
 """Spot with a deadline in several zones: what is decided, and what a rule may know.
 
 Whether a zone has a spot machine is known only by looking: an attempt to start one there. Where none is, the look costs a
-minute at the zone's spot price; where one is, the job starts on it. A start costs `restart_h` without progress, except the first, and
-a checkpoint that lies in another region is paid for by its size. The law of `scale/spot.py` holds: on-demand machines, ordered
-at the next tick at the latest, would still finish in time.
+minute at the zone's spot price; where one is, the job starts on it. A start costs `restart_h` without progress, except the
+first, and a checkpoint that lies in another region is paid for by its size. The law of `scale/spot.py` holds: on-demand
+machines, ordered at the next tick at the latest, would still finish in time.
 """
 
 from __future__ import annotations
