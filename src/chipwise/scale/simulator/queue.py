@@ -26,6 +26,7 @@ from chipwise.scale.queue import (
     QueueRule,
     QueueSettings,
     QueueState,
+    Seconds,
 )
 from chipwise.scale.simulator.placement import Allocation, Floor, Placement
 from chipwise.scale.simulator.running import RunningJobs, Stay
@@ -142,6 +143,7 @@ class _Queue:
         self.fresh: set[Hashable] = set()  # lines with a first job that was not yet tried everywhere
         self.touched: list[int] = []  # machines on which GPUs became free, or ranks another, since the last turn
         self.lent: dict[int, list[tuple[float, int]]] = {}  # on some of these: ranks of jobs, and their GPUs there
+        self.ranks: Seconds | None = None  # of all running jobs, while they hold
         self.failures = list(failures)
         for number, failure in enumerate(self.failures):
             heappush(self.events, (failure.at_s, _FAILURE, number, 0))
@@ -238,40 +240,48 @@ class _Queue:
         self.touched += [node for node, _ in stay.allocation]
         self.used[queued.job.team] -= stay.gpus
         self.versions[queued.number] += 1
+        self._forget()
 
     # who gets GPUs
 
     def _give_out(self, now: float) -> None:
+        """By turns: after each start all that may still start come anew, since the turns may be others."""
         passed: set[Hashable] = set()  # lines whose first job does not fit
         state = QueueState(now_s=now, gpus=self.gpus, free=self.floor.free_of, used=self.used, teams=self.teams)
-        while self.rule.preempts or self.floor.free:
-            line = self._next_line(passed, state)
-            if line is None:
-                break
-            rank, number = self.lines[line][0]
-            queued = self.queued[number]
-            allocation = self._place(queued)
-            if allocation is None and self.rule.preempts:
-                allocation = self._taken(now, line, (rank, queued), state)
-            if allocation is not None:
-                self._start(now, line, (rank, number), allocation)
-            elif self.rule.overtaking is Overtaking.ANY:
+        starts = True
+        while starts and (self.rule.preempts or self.floor.free):
+            starts = False
+            for line in self._lines_in_turn(passed, state):
+                rank, number = self.lines[line][0]
+                queued = self.queued[number]
+                allocation = self._place(queued)
+                if allocation is None and self.rule.preempts:
+                    allocation = self._taken(now, line, (rank, queued), state)
+                if allocation is not None:
+                    self._start(now, line, (rank, number), allocation)
+                    starts = True
+                    break
+                if self.rule.overtaking is not Overtaking.ANY:
+                    if self.rule.overtaking is Overtaking.EASY:
+                        self._backfill(now, queued.job.gpus)
+                    break
                 passed.add(line)
-            else:
-                if self.rule.overtaking is Overtaking.EASY:
-                    self._backfill(now, queued.job.gpus)
-                break
         self.touched.clear()
-        self.lent.clear()
+        self._forget()
 
-    def _next_line(self, passed: set[Hashable], state: QueueState) -> Hashable | None:
+    def _forget(self) -> None:
+        """Ranks of running jobs, which are others from now on."""
+        self.lent.clear()
+        self.ranks = None
+
+    def _lines_in_turn(self, passed: set[Hashable], state: QueueState) -> list[Hashable]:
         turn, queued = self.rule.turn, self.queued
-        heads = [(line, waiting[0]) for line, waiting in self.lines.items() if line not in passed]
-        if not heads:
-            return None
+        heads = [(waiting[0], line) for line, waiting in self.lines.items() if line not in passed]
         if turn is None:
-            return min(heads, key=lambda head: head[1])[0]
-        return min(heads, key=lambda head: (turn(queued[head[1][1]], state), head[1]))[0]
+            heads.sort(key=lambda head: head[0])
+        else:
+            heads.sort(key=lambda head: (turn(queued[head[0][1]], state), head[0]))
+        return [line for _, line in heads]
 
     def _backfill(self, now: float, gpus: int) -> None:
         """Those that start behind a first job that needs so many GPUs: over before it can start, or not in its way."""
@@ -319,11 +329,12 @@ class _Queue:
             return None
         if self.rule.turn is None and line not in self.fresh and not self._may_take(queued, claim, state):
             return None
-        taking = self.running.taking(queued, self.rule.running(self.running.columns(), state), claim)
+        if self.ranks is None:
+            self.ranks = self.rule.running(self.running.columns(), state)
+        taking = self.running.taking(queued, self.ranks, claim)
         if taking is None:
             self.fresh.discard(line)
             return None
-        self.lent.clear()
         for number in taking.victims:
             self._stop(now, self.queued[number], is_saved=True)
         self.preemptions += len(taking.victims)
@@ -362,7 +373,7 @@ class _Queue:
             gpus=queued.job.gpus,
         )
         queued.starts += 1
-        self.lent.clear()
+        self._forget()
         self.running.add(queued, stay, rank)
         self.used[queued.job.team] += stay.gpus
         heappush(self.events, (works_from_s + queued.left_s / speed, _END, number, self.versions[number]))
