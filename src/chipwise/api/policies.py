@@ -37,7 +37,7 @@ MOST_FILES = 100_000  # and folders, of a folder of traces
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
     name: str
-    kind: str  # what it decides: spot, serve
+    kind: str  # what it decides: spot, zones, serve, queue
     summary: str
     needs: str
 
@@ -109,7 +109,7 @@ def names_of_file(path: Path, decide: str, begin: str) -> dict[str, Any]:
         names = runpy.run_path(str(path))
     except (Exception, SystemExit) as error:
         raise BadInput(f"{path} could not be run: {type(error).__name__}: {str(error)[:200]}") from error
-    if not callable(names.get("begin")) and not callable(names.get("decide")):
+    if not any(callable(names.get(form.partition("(")[0])) for form in (decide, begin)):
         raise BadInput(f"{path} defines neither {decide} nor {begin}.")
     return names
 

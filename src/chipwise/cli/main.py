@@ -53,7 +53,7 @@ COMMANDS = {
     "reap": "Delete what jobs left behind in clusters and clouds.",
     "members": "Manage who may see and stop jobs of a team.",
     "places": "Manage who may run jobs at a place of a team.",
-    "policies": "List rules for spot machines and scaling.",
+    "policies": "List rules for spot, scaling and queues.",
     "simulate": "Compare policies on traces before using them.",
     "bench": "Measure the same work on several machines.",
     "characterize": "Run a program and write down what it is.",
