@@ -28,7 +28,8 @@ class Replica:
     tokens: float = 0.0  # outstanding work: what is to be read and to be generated for these, as estimated
     breaker: Breaker = CLOSED
     is_draining: bool = False  # gets no new requests
+    is_away: bool = False  # does not answer its health check: it starts, or starts again
 
     def may_take(self, now: float) -> bool:
-        is_free = self.requests < self.most_requests and not self.is_draining
+        is_free = self.requests < self.most_requests and not self.is_draining and not self.is_away
         return is_free and (self.breaker is CLOSED or self.breaker.allows(now))

@@ -189,8 +189,9 @@ class Exchange:
 
     def _queue(self, pool: PoolState) -> None:
         state, now = self._state, self._state.now()
-        opens = [replica.breaker.open_until for replica in pool.pool.replicas if replica.breaker.open_until is not None]
-        if len(opens) == len(pool.pool.replicas) and not any(replica.requests for replica in pool.pool.replicas):
+        replicas = pool.pool.replicas
+        opens = [replica.breaker.open_until for replica in replicas if replica.breaker.open_until and not replica.is_away]
+        if opens and len(opens) == len(replicas) and not any(replica.requests for replica in replicas):
             self._refuse(503, "no_replica", "No replica answers at present.", retry_after_s=max(1.0, min(opens) - now))
             return
         wait = pool.throughput.wait_s(pool.line.tokens + self._ask.tokens)
@@ -307,11 +308,16 @@ class Exchange:
         assert replica is not None
         if self._answer is not None and self._answer.has_begun:
             replica.breaker = replica.breaker.failed(settings.breaker, self._state.now())
+            self._state.suspect(replica)
             self._cut(fault)
+        elif fault is Fault.NO_CONNECTION and self._state.suspect(replica):  # nothing was sent: it waits for who is back
+            self._attempts -= 1
+            self._retry(failed=False)
         elif fault is Fault.STALE:  # a fresh connection to the same or another replica; it is not the replica's fault
             self._attempts -= 1
             self._retry(failed=False)
         elif self._attempts < settings.attempts and fault is not Fault.SLOW:
+            self._state.suspect(replica)
             self._retry(failed=True)
         else:
             replica.breaker = replica.breaker.failed(settings.breaker, self._state.now())
