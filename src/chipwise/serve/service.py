@@ -33,11 +33,26 @@ class ServiceDoor:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaNeeds:
+    """What the jobs of a service hold and are called. Secrets are names, never values."""
+
+    gpus: int = 0
+    cpus: int = 0  # 0: they share the processors with all others
+    team: str = ""
+    project: str = ""
+    labels: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()  # NAME=VALUE
+    secrets: tuple[str, ...] = ()
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceVersion:
     number: int
     engine: str
     request: ReplicaRequest
     created: float  # seconds since 1970
+    needs: ReplicaNeeds = ReplicaNeeds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +134,8 @@ def read_service(document: Mapping[str, Any]) -> ServiceRecord:
         values["door"] = _as(ServiceDoor, values["door"])
         values["replicas"] = tuple(_as(ReplicaRecord, item) for item in values["replicas"])
         values["versions"] = tuple(
-            _as(ServiceVersion, {**item, "request": _request(item["request"])}) for item in values["versions"]
+            _as(ServiceVersion, {**item, "request": _request(item["request"]), "needs": _needs(item["needs"])})
+            for item in values["versions"]
         )
         return _as(ServiceRecord, values)
     except (KeyError, TypeError, AttributeError) as error:
@@ -128,6 +144,10 @@ def read_service(document: Mapping[str, Any]) -> ServiceRecord:
 
 def _request(item: Mapping[str, Any]) -> ReplicaRequest:
     return _as(ReplicaRequest, {**item, "command": tuple(item["command"]), "extra_words": tuple(item["extra_words"])})
+
+
+def _needs(item: Mapping[str, Any]) -> ReplicaNeeds:
+    return _as(ReplicaNeeds, {**item, **{name: tuple(item[name]) for name in ("labels", "settings", "secrets")}})
 
 
 def _as(kind: type[SettingsType], item: Mapping[str, Any]) -> SettingsType:
