@@ -29,9 +29,8 @@ def cold_start_words(start: ColdStart) -> str:
         parts.append(f"first token {duration(start.first_token_s)}")
     words = f"cold start {duration(start.total_s)}: {', '.join(parts)}"
     if start.expected_s is not None and start.weight_bytes:
-        ratio = start.weights_s / max(start.expected_s, 1e-9)
         size = decimal_size(start.weight_bytes)
-        words += f"; the plan reckons with {duration(start.expected_s)} for {size} of weights ({ratio:.2g} times that was seen)"
+        words += f"; the plan reckons with {duration(start.expected_s)} for {size} of weights"
     if start.allowed_s is not None:
         words += f"; it allows {duration(start.allowed_s)} in all"
     return words

@@ -147,7 +147,8 @@ def _with_version(
 ) -> ServiceRecord:
     served = resolve(session, replace(request, name=service.name))
     check_here(session, served.engine, served.request, request.components)
-    replica = replace(served.request, served=before.request.served)  # clients go on calling it by its name
+    # Clients go on calling it by its name.
+    replica = replace(served.request, served=before.request.served, cpus=serving.cpus or before.request.cpus)
     number = max(version.number for version in service.versions) + 1
     version = ServiceVersion(number, served.engine, replica, time.time(), needs_of(served, as_options(serving, before)))
     return replace(service, versions=(*service.versions, version))

@@ -53,7 +53,7 @@ def free_port(host: str = "127.0.0.1", port: int = 0) -> int:
 def submit_replica(runtime: Runtime, service: ServiceRecord, version: ServiceVersion) -> ServiceRecord:
     """One more replica of a version, recorded in the service's file."""
     needs = version.needs
-    request = replace(version.request, port=free_port(), cpus=needs.cpus or version.request.cpus)
+    request = replace(version.request, port=free_port())
     start = engine_named(version.engine).start(request)
     name = f"{service.name}-{service.next_number}"
     health = f"http://127.0.0.1:{request.port}{start.health}"

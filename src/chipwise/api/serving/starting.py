@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.api.running import asking
 from chipwise.api.serving import folders
-from chipwise.api.serving.engines import check_here
+from chipwise.api.serving.engines import check_here, machine_here
 from chipwise.api.serving.replicas import Say, free_port, stop_jobs, submit_gateway, submit_replica, wait_ready
 from chipwise.api.serving.resolving import ServedThing, ServeRequest, resolve
 from chipwise.errors import BadInput, OutsideFailed
@@ -64,7 +64,9 @@ def serve(session: Session, request: ServeRequest, options: ServeOptions, say: S
     count = options.replicas if options.replicas is not None else served.replicas
     if not 1 <= count <= MOST_REPLICAS:
         raise BadInput(f"{count} replicas cannot be started.", remedy=f"Start 1 to {MOST_REPLICAS}.")
-    version = ServiceVersion(1, served.engine, served.request, time.time(), needs_of(served, options))
+    threads = options.cpus or max(machine_here(session).cpus // count, 1)  # replicas that all use all are slower together
+    replica = replace(served.request, cpus=threads)
+    version = ServiceVersion(1, served.engine, replica, time.time(), needs_of(served, options))
     service = ServiceRecord(
         name=served.name,
         door=door,
