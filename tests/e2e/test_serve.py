@@ -42,7 +42,7 @@ def killed(machine: Machine, replica: dict[str, Any]) -> None:
 
 def tiny_model(path: Path) -> Path:
     """Made by the program that the tutorial uses."""
-    spec = spec_from_file_location("tiny_model", ROOT / "examples" / "serve-here" / "tiny_model.py")
+    spec = spec_from_file_location("word_pairs", ROOT / "examples" / "serve-here" / "word_pairs.py")
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
@@ -82,7 +82,9 @@ def test_a_bad_version_is_taken_back_and_hurts_its_share_at_most(fault: tuple[st
     told: list[str] = []
     shots = loaded(service["url"], 25, 16, lambda: told.append(machine(*words, code=1, timeout=120).stderr))
     assert "was taken back" in told[0]
-    slow = sum(not error and first - due > 1.0 for error, first, due in zip(shots.errors, shots.first_s, shots.due_s, strict=True))
+    slow = sum(
+        not error and first - due > 1.0 for error, first, due in zip(shots.errors, shots.first_s, shots.due_s, strict=True)
+    )
     assert len(errors(shots)) <= 1
     assert sum(errors(shots).values()) + slow <= 0.2 * len(shots.errors)
     after = status(machine)

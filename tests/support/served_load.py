@@ -17,7 +17,9 @@ from chipwise.serve.replica import Address
 CUT = "answer_cut"  # a stream that had begun
 
 
-def loaded(url: str, per_s: float, seconds: float, then: Callable[[], object], *, tokens: int = 8, after_s: float = 1.0) -> Shots:
+def loaded(
+    url: str, per_s: float, seconds: float, then: Callable[[], object], *, tokens: int = 8, after_s: float = 1.0
+) -> Shots:
     """Streams through `url` for so long, and `then` in a thread beside them after a while."""
     parts = urlsplit(url)
     assert parts.hostname is not None

@@ -65,9 +65,7 @@ def _of_replica(function: F) -> F:
         click.option("--gpus", type=WholeNumber(0, 64), default=None, help="Reserve GPUs for each replica."),
         click.option("--cpus", type=WholeNumber(0, 4096), default=0, help="Reserve CPUs for each replica; default: shared."),
         click.option("--health", default=None, metavar="PATH", help="Of a command: what it answers when it is ready."),
-        click.option(
-            "--with", "components", multiple=True, metavar="NAME[=VERSION]", help="Refuse unless this runs here too."
-        ),
+        click.option("--with", "components", multiple=True, metavar="NAME[=VERSION]", help="Refuse unless this runs here too."),
         click.option("--flags", default="", metavar="WORDS", help="Add these words to the engine's command."),
         click.option("--env", "settings", multiple=True, metavar="NAME[=VALUE]", help="Set or pass on a variable."),
         click.option("--secret", "secrets", multiple=True, metavar="NAME[=STORED/KEY]", help="Pass a secret."),
@@ -97,9 +95,7 @@ def _of_replica(function: F) -> F:
 @click.option("--detach", "-d", is_flag=True, help="Return when it is ready; it goes on.")
 @click.option("--json", "as_json", is_flag=True, help="Print the service as JSON; implies --detach.")
 @click.pass_context
-def serve(
-    ctx: click.Context, /, words: tuple[str, ...], detach: bool, as_json: bool, **options: Any
-) -> None:
+def serve(ctx: click.Context, /, words: tuple[str, ...], detach: bool, as_json: bool, **options: Any) -> None:
     """Serve a model on this machine.
 
     Replicas are jobs like any other: a lost one is started again, and its requests go to the others or wait. A gateway before

@@ -174,9 +174,7 @@ class ServeVerbs(Opened):
             service = changing.back(self.api, name)
         else:
             request, settings = _asked(work if work is not None else (), options)
-            rules = changing.RolloutOptions(
-                share=parse_share(share), judge_for=parse_seconds(judge_for), instant=instant
-            )
+            rules = changing.RolloutOptions(share=parse_share(share), judge_for=parse_seconds(judge_for), instant=instant)
             service = changing.rollout(self.api, name, request, ServeOptions(**settings), rules)
         return RunningService(service.name, service.door.url, self)
 

@@ -61,9 +61,7 @@ def judge(
         return CanaryJudgement(Verdict.BAD, len(new), (f"{failed} of {len(new)} requests failed ({percent(share)} before)",))
     answered, known = [outcome for outcome in new if not outcome.failed], [outcome for outcome in old if not outcome.failed]
     if len(known) < rule.compared:
-        return CanaryJudgement(
-            Verdict.UNDECIDED, len(new), (f"{len(known)} of {rule.compared} requests to compare with",)
-        )
+        return CanaryJudgement(Verdict.UNDECIDED, len(new), (f"{len(known)} of {rule.compared} requests to compare with",))
     limit = max(rule.slack * _quantile([_time(outcome) for outcome in known], rule.percentile), _goal(goals))
     slow = _tested((_time(outcome) > limit for outcome in answered), *rule.slow, rule)
     if slow is Verdict.BAD:

@@ -83,6 +83,4 @@ def test_outcomes_are_those_of_replicas_and_not_of_clients_that_left() -> None:
         line | {"replica": "b-9"},
         line | {"path": "/v1/models"},
     ]
-    assert read_outcomes(lines, {"a-1": 7}) == {
-        7: [RequestOutcome(False, 0.1, 2.0, 5.0), RequestOutcome(True, None, 2.0, 5.0)]
-    }
+    assert read_outcomes(lines, {"a-1": 7}) == {7: [RequestOutcome(False, 0.1, 2.0, 5.0), RequestOutcome(True, None, 2.0, 5.0)]}

@@ -28,7 +28,9 @@ def check(request: ReplicaRequest, machine: ServingMachine) -> None:
     with path.open("rb") as file:
         begins = file.read(4)
     if begins != MAGIC:
-        raise BadInput(f"{path} is not a GGUF file.", remedy="llama.cpp's convert_hf_to_gguf.py makes one from a model of the hub.")
+        raise BadInput(
+            f"{path} is not a GGUF file.", remedy="llama.cpp's convert_hf_to_gguf.py makes one from a model of the hub."
+        )
     if not shutil.which(PROGRAM) and find_spec("xllamacpp") is None:
         raise MissingExtra("llama.cpp (llama-server or xllamacpp)", "llama")
 

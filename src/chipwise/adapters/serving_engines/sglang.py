@@ -36,5 +36,7 @@ def start(request: ReplicaRequest) -> ReplicaStart:
         )
     )
     return ReplicaStart(
-        command=(*words, "--enable-metrics", *request.extra_words), at_once=request.at_once or AT_ONCE, first=openai_first(request.served)
+        command=(*words, "--enable-metrics", *request.extra_words),
+        at_once=request.at_once or AT_ONCE,
+        first=openai_first(request.served),
     )

@@ -17,7 +17,10 @@ AT_ONCE = 256  # requests that it works on together unless told otherwise
 def check(request: ReplicaRequest, machine: ServingMachine) -> None:
     check_gpus("TGI", request, machine)
     if shutil.which(PROGRAM) is None:
-        raise NotFound("TGI is not installed here: there is no program `text-generation-launcher`.", remedy="Run this inside its image, ghcr.io/huggingface/text-generation-inference.")
+        raise NotFound(
+            "TGI is not installed here: there is no program `text-generation-launcher`.",
+            remedy="Run this inside its image, ghcr.io/huggingface/text-generation-inference.",
+        )
 
 
 def start(request: ReplicaRequest) -> ReplicaStart:
@@ -35,5 +38,7 @@ def start(request: ReplicaRequest) -> ReplicaStart:
         )
     )
     return ReplicaStart(
-        command=(*words, *request.extra_words), at_once=request.at_once or AT_ONCE, first=FirstRequest("/generate_stream", {"inputs": "Hello", "parameters": {"max_new_tokens": 1}})
+        command=(*words, *request.extra_words),
+        at_once=request.at_once or AT_ONCE,
+        first=FirstRequest("/generate_stream", {"inputs": "Hello", "parameters": {"max_new_tokens": 1}}),
     )

@@ -62,9 +62,7 @@ def _refuse_canary(service: ServiceRecord) -> None:
         )
 
 
-def _grown(
-    session: Session, service: ServiceRecord, number: int, count: int, within_s: float, say: Say
-) -> ServiceRecord:
+def _grown(session: Session, service: ServiceRecord, number: int, count: int, within_s: float, say: Say) -> ServiceRecord:
     """With more replicas of a version, which take requests when they are ready. Those that do not come are taken back."""
     before = {record.name for record in service.replicas}
     try:
@@ -128,7 +126,9 @@ def rollout(
                 if judgement.verdict is not Verdict.GOOD:
                     raise NoResult(
                         f"Version {fresh.number} was taken back: {'; '.join(judgement.reasons)}.",
-                        remedy="--instant moves all requests without judgement." if judgement.verdict is Verdict.UNDECIDED else "",
+                        remedy="--instant moves all requests without judgement."
+                        if judgement.verdict is Verdict.UNDECIDED
+                        else "",
                     )
                 say(f"version {fresh.number} is judged good: {'; '.join(judgement.reasons)}")
                 service = _grown(session, service, fresh.number, count - 1, options.within, say)

@@ -72,9 +72,7 @@ def submit_gateway(runtime: Runtime, service: ServiceRecord) -> ServiceRecord:
     return folders.store(runtime.session, replace(service, gateway=job.id))
 
 
-def _submit(
-    runtime: Runtime, name: str, start: ReplicaStart, needs: ReplicaNeeds, labels: dict[str, str], health: str
-) -> Job:
+def _submit(runtime: Runtime, name: str, start: ReplicaStart, needs: ReplicaNeeds, labels: dict[str, str], health: str) -> Job:
     request = RunRequest(
         words=start.command,
         name=name,

@@ -92,7 +92,11 @@ def test_what_an_engine_cannot_do_is_refused_with_the_reason(engine: object, mac
 
 def test_an_engine_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    for engine, remedy in ((vllm, "pip install vllm"), (tgi, "text-generation-inference"), (sglang, "pip install 'sglang[all]'")):
+    for engine, remedy in (
+        (vllm, "pip install vllm"),
+        (tgi, "text-generation-inference"),
+        (sglang, "pip install 'sglang[all]'"),
+    ):
         with pytest.raises(ChipwiseError) as caught:
             engine.check(LLAMA, GPUS)
         assert remedy in str(caught.value)

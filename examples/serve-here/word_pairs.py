@@ -1,4 +1,4 @@
-"""Writes a model that llama.cpp can serve: python tiny_model.py tiny.gguf
+"""Writes a model that llama.cpp can serve: python word_pairs.py tiny.gguf
 
 It has the shape of a small Llama and knows one thing, which word follows which in the text below: the pairs are counted, and the
 logarithms of their shares are its output weights. So it is made in a moment, without a framework, and answers in words.
