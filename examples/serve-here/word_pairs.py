@@ -1,7 +1,7 @@
 """Writes a model that llama.cpp can serve: python word_pairs.py tiny.gguf
 
-It has the shape of a small Llama and knows one thing, which word follows which in the text below: the pairs are counted, and the
-logarithms of their shares are its output weights. So it is made in a moment, without a framework, and answers in words.
+It has the shape of a small Llama and knows one thing, which word follows which in the text below: the pairs are counted, and
+the logarithms of their shares are its output weights. So it is made in a moment, without a framework, and answers in words.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import struct
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,7 @@ def tensors(text: str) -> dict[str, np.ndarray]:
     width = -(-count // 64) * 64  # each token has a direction of its own
     shares = np.full((count, count), SMOOTHING)
     words = [*words_of(text), END]
-    for (first, second), number in Counter(zip(words, words[1:], strict=False)).items():
+    for (first, second), number in Counter(pairwise(words)).items():
         for spelled in {first, first.strip(), first.strip().lower()}:
             shares[numbers[spelled], numbers[second]] += number
     unseen = shares.sum(axis=1) < 0.5
@@ -110,7 +111,7 @@ def gguf(fields: Iterable[bytes], weights: dict[str, np.ndarray]) -> bytes:
 def write(path: Path, text: str = TEXT) -> None:
     tokens, weights = vocabulary(text), tensors(text)
     width = weights["output_norm.weight"].size
-    fields = {
+    fields: dict[str, str | int | float | list[str]] = {
         "general.architecture": "llama",
         "general.name": "word pairs",
         "llama.block_count": LAYERS,

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from chipwise.adapters.http.load import LoadTest, Patience, Target
-from chipwise.serve.load_report import Shots
-from chipwise.serve.replica import Address
+from chipwise.serving.load_report import Shots
+from chipwise.serving.replica import Address
 
 CUT = "answer_cut"  # a stream that had begun
 

@@ -1,4 +1,4 @@
-"""`chipwise serve`: a model, a workload or a command becomes a service on this machine: replicas as jobs, a gateway before them."""
+"""`chipwise serve`: a model, a workload or a command becomes a service here: replicas as jobs, a gateway before them."""
 
 from __future__ import annotations
 

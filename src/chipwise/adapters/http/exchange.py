@@ -16,13 +16,13 @@ from chipwise.adapters.http.passing import PassedAnswer
 from chipwise.adapters.http.replica_connection import Fault, ReplicaConnection
 from chipwise.adapters.http.state import GatewayState, Pending, PoolState
 from chipwise.errors import BadInput
-from chipwise.serve.breaker import CLOSED
-from chipwise.serve.endpoints import BLOCK_BYTES, ENDPOINTS, Dialect, Endpoint, EndpointKind, Prompt, read_prompt
-from chipwise.serve.keys import ANYONE, Key
-from chipwise.serve.metrics import Finished
-from chipwise.serve.policy import RouteQuery
-from chipwise.serve.replica import Replica
-from chipwise.serve.waiting import Place
+from chipwise.serving.breaker import CLOSED
+from chipwise.serving.endpoints import BLOCK_BYTES, ENDPOINTS, Dialect, Endpoint, EndpointKind, Prompt, read_prompt
+from chipwise.serving.keys import ANYONE, Key
+from chipwise.serving.metrics import Finished
+from chipwise.serving.policy import RouteQuery
+from chipwise.serving.replica import Replica
+from chipwise.serving.waiting import Place
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 CLIENT_GONE = 499  # in logs, as nginx writes it; nobody gets it
@@ -310,10 +310,8 @@ class Exchange:
             replica.breaker = replica.breaker.failed(settings.breaker, self._state.now())
             self._state.suspect(replica)
             self._cut(fault)
-        elif fault is Fault.NO_CONNECTION and self._state.suspect(replica):  # nothing was sent: it waits for who is back
-            self._attempts -= 1
-            self._retry(failed=False)
-        elif fault is Fault.STALE:  # a fresh connection to the same or another replica; it is not the replica's fault
+        elif fault is Fault.STALE or (fault is Fault.NO_CONNECTION and self._state.suspect(replica)):
+            # A fresh connection to the same or another replica, or a place in the line until one is back: nothing was lost.
             self._attempts -= 1
             self._retry(failed=False)
         elif self._attempts < settings.attempts and fault is not Fault.SLOW:

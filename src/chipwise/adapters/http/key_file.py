@@ -10,14 +10,14 @@ import os
 import secrets
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
 from chipwise.errors import BadInput
 from chipwise.files.source import FileKind, read_text, read_yaml
-from chipwise.serve.keys import Key, KeyRing, digest_of
-from chipwise.serve.limits import KeyLimits
+from chipwise.serving.keys import Key, KeyRing, digest_of
+from chipwise.serving.limits import KeyLimits
 
 KIND = FileKind("key file", "It has a list `keys`, each with name and sha256.", 1_000_000)
 _LIMITS = {entry.name for entry in fields(KeyLimits)}
@@ -68,7 +68,7 @@ def add_key(path: Path, name: str, team: str = "") -> str:
         known = read_keys(path)
         if any(key.name == name for key in known.all()):
             raise BadInput(f"{path} has a key of {name} already.", remedy="Take another name, or delete its line first.")
-        entries = read_yaml(read_text(path, KIND), str(path), KIND).data["keys"]
+        entries = list(cast("list[dict[str, Any]]", read_yaml(read_text(path, KIND), str(path), KIND).data["keys"]))
     secret = f"cw-{secrets.token_urlsafe(32)}"
     entries = [*entries, {"name": name, "sha256": digest_of(secret).hex(), **({"team": team} if team else {})}]
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

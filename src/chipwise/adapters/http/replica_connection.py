@@ -9,7 +9,7 @@ from typing import Protocol, cast
 
 from chipwise.adapters.http.framing import Body, CloseBody, body_of
 from chipwise.adapters.http.heads import BadMessage, ResponseHead, read_response
-from chipwise.serve.replica import Replica
+from chipwise.serving.replica import Replica
 
 
 class Fault(StrEnum):

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from chipwise.adapters.http.state import GatewayState
-from chipwise.serve.breaker import CLOSED
-from chipwise.serve.replica import Replica
+from chipwise.serving.breaker import CLOSED
+from chipwise.serving.replica import Replica
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 ANSWERS_WITHIN_S = 3.0

@@ -22,10 +22,10 @@ from chipwise.adapters.http.key_file import read_keys
 from chipwise.adapters.http.replica_watch import ReplicaWatch
 from chipwise.adapters.http.state import Clocks, GatewayState
 from chipwise.errors import BadInput, ChipwiseError
-from chipwise.serve.keys import KeyRing
-from chipwise.serve.routing import ReplicaPool, policy_named
-from chipwise.serve.service import ServiceRecord, read_service, replicas_of
-from chipwise.serve.settings import GatewaySettings, Timeouts
+from chipwise.serving.keys import KeyRing
+from chipwise.serving.routing import ReplicaPool, policy_named
+from chipwise.serving.service import ServiceRecord, read_service, replicas_of
+from chipwise.serving.settings import GatewaySettings, Timeouts
 
 SERVICE, SEEN, ACCESS_LOG = "service.json", "gateway.json", "access.log"
 LOOK_S = 0.1

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from chipwise.serve.engine import FirstRequest
-from chipwise.serve.replica import Address
+from chipwise.serving.engine import FirstRequest
+from chipwise.serving.replica import Address
 
 PAUSE_S = 0.01
 LONGEST_PAUSE_S = 0.25

@@ -8,15 +8,15 @@ from typing import Protocol
 
 from chipwise.adapters.http.access_log import AccessLog
 from chipwise.adapters.http.replica_connection import Connections
-from chipwise.serve.estimate import Learned
-from chipwise.serve.keys import Key, KeyRing
-from chipwise.serve.limits import Account
-from chipwise.serve.metrics import Metrics, ReplicaState
-from chipwise.serve.policy import Draw
-from chipwise.serve.replica import Replica
-from chipwise.serve.routing import ReplicaPool
-from chipwise.serve.settings import GatewaySettings
-from chipwise.serve.waiting import Throughput, WaitingLine
+from chipwise.serving.estimate import Learned
+from chipwise.serving.keys import Key, KeyRing
+from chipwise.serving.limits import Account
+from chipwise.serving.metrics import Metrics, ReplicaState
+from chipwise.serving.policy import Draw
+from chipwise.serving.replica import Replica
+from chipwise.serving.routing import ReplicaPool
+from chipwise.serving.settings import GatewaySettings
+from chipwise.serving.waiting import Throughput, WaitingLine
 
 
 class Pending(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chipwise.errors import BadInput
-from chipwise.serve.engine import PORT, ReplicaRequest, ReplicaStart, ServingMachine
+from chipwise.serving.engine import PORT, ReplicaRequest, ReplicaStart, ServingMachine
 
 ABOUT = "a program of your own that listens on {port}"
 COMPONENTS: tuple[str, ...] = ()

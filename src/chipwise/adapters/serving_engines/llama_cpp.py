@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from chipwise.errors import BadInput, MissingExtra
-from chipwise.serve.engine import ReplicaRequest, ReplicaStart, ServingMachine, openai_first
+from chipwise.serving.engine import ReplicaRequest, ReplicaStart, ServingMachine, openai_first
 
 ABOUT = "llama.cpp: GGUF files on CPUs and GPUs"
 COMPONENTS: tuple[str, ...] = ()

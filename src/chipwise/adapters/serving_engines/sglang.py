@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from chipwise.errors import NotFound
 from chipwise.renderer.serving import flags
-from chipwise.serve.engine import ReplicaRequest, ReplicaStart, ServingMachine, check_gpus, openai_first
+from chipwise.serving.engine import ReplicaRequest, ReplicaStart, ServingMachine, check_gpus, openai_first
 
 ABOUT = "SGLang: models of the hub on GPUs"
 COMPONENTS: tuple[str, ...] = ("sglang",)

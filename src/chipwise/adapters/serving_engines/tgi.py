@@ -6,7 +6,7 @@ import shutil
 
 from chipwise.errors import NotFound
 from chipwise.renderer.serving import flags
-from chipwise.serve.engine import ReplicaRequest, ReplicaStart, ServingMachine, check_gpus, FirstRequest
+from chipwise.serving.engine import FirstRequest, ReplicaRequest, ReplicaStart, ServingMachine, check_gpus
 
 ABOUT = "TGI: Text Generation Inference, models of the hub on GPUs"
 COMPONENTS: tuple[str, ...] = ("tgi",)

@@ -6,7 +6,7 @@ import shutil
 
 from chipwise.errors import NotFound
 from chipwise.renderer.serving import flags
-from chipwise.serve.engine import ReplicaRequest, ReplicaStart, ServingMachine, check_gpus, openai_first
+from chipwise.serving.engine import ReplicaRequest, ReplicaStart, ServingMachine, check_gpus, openai_first
 
 ABOUT = "vLLM: models of the hub on GPUs"
 COMPONENTS: tuple[str, ...] = ("vllm",)

@@ -12,13 +12,12 @@ from chipwise.api.running import asking
 from chipwise.api.serving import folders
 from chipwise.api.serving.engines import check_here
 from chipwise.api.serving.replicas import Say, stop_jobs, submit_replica, tell, wait_ready
-from chipwise.api.serving.resolving import ServeRequest, resolve
+from chipwise.api.serving.resolving import UNMEASURED, ServeRequest, resolve
 from chipwise.api.serving.starting import MOST_REPLICAS, STARTS_WITHIN_S, ServeOptions, as_options, needs_of, wait_gateway
 from chipwise.errors import BadInput, NoResult
 from chipwise.runner.job import Outcome
-from chipwise.serve.canary import CanaryJudgement, Verdict, judge, read_outcomes
-from chipwise.serve.cold_start import ColdStart
-from chipwise.serve.service import ServiceRecord, ServiceVersion
+from chipwise.serving.canary import CanaryJudgement, Verdict, judge, read_outcomes
+from chipwise.serving.service import ServiceRecord, ServiceVersion
 from chipwise.text import duration, percent, plural
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ DRAINS_WITHIN_S = 120.0
 SHARE = 0.1
 JUDGES_FOR_S = 300.0
 LOOKS_S = 0.5
-UNMEASURED = ColdStart(0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from chipwise.catalog.compatibility import CompatibilityAnswer, check
 from chipwise.errors import BadInput, UnknownName
 from chipwise.runner.job import Needs
 from chipwise.runner.submission.predicted import Allocation
-from chipwise.serve.engine import ReplicaRequest, ServingEngine, ServingMachine
+from chipwise.serving.engine import ReplicaRequest, ServingEngine, ServingMachine
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _check_chip(
     needs: Mapping[str, str],
 ) -> None:
     """By the catalog's table: a chip that nobody knows is not refused."""
-    components = {component: "" for component in engine.COMPONENTS} | dict(needs)
+    components = dict.fromkeys(engine.COMPONENTS, "") | dict(needs)
     if engine.COMPONENTS and request.precision in _RATES:
         components[request.precision] = ""
     if not machine.gpu_name or not components:

@@ -13,7 +13,7 @@ from chipwise.adapters import state_files
 from chipwise.adapters.http.service_gateway import ACCESS_LOG as ACCESS_LOG
 from chipwise.adapters.http.service_gateway import SEEN, SERVICE, read_folder
 from chipwise.errors import TryLater, UnknownName
-from chipwise.serve.service import ServiceRecord, written
+from chipwise.serving.service import ServiceRecord, written
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:

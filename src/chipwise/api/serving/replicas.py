@@ -19,10 +19,10 @@ from chipwise.runner.events import Told
 from chipwise.runner.job import Job, Outcome, Retry, Spec, Wish
 from chipwise.runner.record import Change, Stale
 from chipwise.runner.submission.request import RunRequest
-from chipwise.serve.cold_start import ColdStart, cold_start_words
-from chipwise.serve.engine import ReplicaStart
-from chipwise.serve.replica import Address
-from chipwise.serve.service import ReplicaNeeds, ReplicaRecord, ServiceRecord, ServiceVersion
+from chipwise.serving.cold_start import ColdStart, cold_start_words
+from chipwise.serving.engine import ReplicaStart
+from chipwise.serving.replica import Address
+from chipwise.serving.service import ReplicaNeeds, ReplicaRecord, ServiceRecord, ServiceVersion
 
 if TYPE_CHECKING:
     from chipwise.api.running.asking import Runtime

@@ -16,8 +16,8 @@ from chipwise.renderer.describing import goals_of
 from chipwise.renderer.hub_ids import closest_id
 from chipwise.renderer.launch.health import LOAD_BYTES_PER_S, start_seconds
 from chipwise.renderer.quoting import dns_name, is_hub_id
-from chipwise.serve.cold_start import ColdStart
-from chipwise.serve.engine import PORT, ReplicaRequest
+from chipwise.serving.cold_start import ColdStart
+from chipwise.serving.engine import PORT, ReplicaRequest
 from chipwise.workload.kinds import Serve
 from chipwise.workload.program import Engine, Program
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 COMMAND, ONNX, VLLM = "command", "onnxruntime", "vllm"
 PLANNED = (VLLM, "tgi", "sglang")  # whose flags a plan says
+UNMEASURED = ColdStart(0.0, 0.0)
 _BY_SUFFIX = {".gguf": LLAMA, ".onnx": ONNX}
 
 
@@ -56,7 +57,7 @@ class ServedThing:
     request: ReplicaRequest
     replicas: int = 1
     goals: Mapping[str, float] = field(default_factory=dict)
-    expected: ColdStart = ColdStart(0.0, 0.0)
+    expected: ColdStart = UNMEASURED
     workload: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
@@ -142,10 +143,11 @@ def _of_workload(session: Session, request: ServeRequest, path: str) -> ServedTh
     goals, folder = goals_of(work), str(Path(path).absolute().parent)
     if isinstance(path, NamedText):
         folder = ""
+    model = work.model if isinstance(work.model, str) else work.name  # one that the file describes has no name of its own
     served = ServedThing(
         work.name,
         engine,
-        ReplicaRequest(work.model, dns_name(work.model, 60) or "default"),
+        ReplicaRequest(model, dns_name(model, 60) or "default"),
         goals=goals,
         workload=path,
         env=dict(program.env),
@@ -159,7 +161,7 @@ def _of_workload(session: Session, request: ServeRequest, path: str) -> ServedTh
         return _of_plan(session, request, path, served)
     if request.weights is None:
         raise BadInput(
-            f"{engine} serves a file, and {path} names the model {work.model}.", remedy="Give the file with --weights FILE."
+            f"{engine} serves a file, and {path} names the model {model}.", remedy="Give the file with --weights FILE."
         )
     replica, expected = _of_file(engine, request.weights)
     context = int(work.context) if work.context is not None else None
@@ -182,7 +184,7 @@ def _with_port(words: tuple[str, ...], port: int | None) -> tuple[str, ...]:
 
 
 def _of_plan(session: Session, request: ServeRequest, path: str, served: ServedThing) -> ServedThing:
-    """Flags, copies and times as the plan has them. Its machine may be another than this one: what this one lacks is refused."""
+    """Flags, copies and times as the plan has them. Its machine may be another: what this one lacks is refused."""
     from chipwise.api.render import RenderRequest, deployment_of
 
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.api.running import asking
 from chipwise.api.serving import folders
-from chipwise.serve.service import ReplicaRecord, ServiceRecord
+from chipwise.serving.service import ReplicaRecord, ServiceRecord
 from chipwise.text import percent, plural
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _replica(runtime: Runtime, service: ServiceRecord, record: ReplicaRecord, se
 
 
 def policies() -> list[str]:
-    from chipwise.serve.routing import policy_names
+    from chipwise.serving.routing import policy_names
 
     return policy_names()
 

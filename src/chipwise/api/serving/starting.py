@@ -13,8 +13,8 @@ from chipwise.api.serving.engines import check_here, machine_here
 from chipwise.api.serving.replicas import Say, free_port, stop_jobs, submit_gateway, submit_replica, wait_ready
 from chipwise.api.serving.resolving import ServedThing, ServeRequest, resolve
 from chipwise.errors import BadInput, OutsideFailed
-from chipwise.serve.routing import policy_names
-from chipwise.serve.service import ReplicaNeeds, ServiceDoor, ServiceRecord, ServiceVersion
+from chipwise.serving.routing import policy_names
+from chipwise.serving.service import ReplicaNeeds, ServiceDoor, ServiceRecord, ServiceVersion
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:

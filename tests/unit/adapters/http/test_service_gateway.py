@@ -8,9 +8,9 @@ from pathlib import Path
 from chipwise.adapters import state_files
 from chipwise.adapters.http.gateway import Door
 from chipwise.adapters.http.service_gateway import SEEN, SERVICE, ServiceGateway
-from chipwise.serve.engine import ReplicaRequest
-from chipwise.serve.keys import KeyRing
-from chipwise.serve.service import ReplicaRecord, ServiceDoor, ServiceRecord, ServiceVersion, read_service, written
+from chipwise.serving.engine import ReplicaRequest
+from chipwise.serving.keys import KeyRing
+from chipwise.serving.service import ReplicaRecord, ServiceDoor, ServiceRecord, ServiceVersion, read_service, written
 from gateway_harness import CHAT, STREAM, Running, post, status
 from token_server import TokenServer
 

@@ -9,7 +9,7 @@ import pytest
 from chipwise.adapters.serving_engines import command, llama_cpp, sglang, tgi, vllm
 from chipwise.api.serving.engines import engine_named, names
 from chipwise.errors import BadInput, ChipwiseError, UnknownName
-from chipwise.serve.engine import ReplicaRequest, ServingMachine
+from chipwise.serving.engine import ReplicaRequest, ServingMachine
 
 LLAMA = ReplicaRequest(
     "meta-llama/Llama-3.1-8B-Instruct",
@@ -36,19 +36,25 @@ def test_every_engine_of_the_issue_is_there_by_the_name_that_people_type() -> No
     [
         (
             vllm,
-            "vllm serve meta-llama/Llama-3.1-8B-Instruct --served-model-name llama-8b --host 127.0.0.1 --port 9000 "
-            "--quantization fp8 --tensor-parallel-size 2 --max-model-len 4096 --max-num-seqs 64",
+            (
+                "vllm serve meta-llama/Llama-3.1-8B-Instruct --served-model-name llama-8b --host 127.0.0.1 --port 9000 "
+                "--quantization fp8 --tensor-parallel-size 2 --max-model-len 4096 --max-num-seqs 64"
+            ),
         ),
         (
             tgi,
-            "text-generation-launcher --model-id meta-llama/Llama-3.1-8B-Instruct --port 9000 --num-shard 2 --quantize fp8 "
-            "--max-total-tokens 4096 --max-input-tokens 4095 --max-batch-size 64 --max-concurrent-requests 128",
+            (
+                "text-generation-launcher --model-id meta-llama/Llama-3.1-8B-Instruct --port 9000 --num-shard 2 --quantize fp8 "
+                "--max-total-tokens 4096 --max-input-tokens 4095 --max-batch-size 64 --max-concurrent-requests 128"
+            ),
         ),
         (
             sglang,
-            "python3 -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B-Instruct --served-model-name llama-8b "
-            "--host 127.0.0.1 --port 9000 --tp-size 2 --quantization fp8 --context-length 4096 --max-running-requests 64 "
-            "--enable-metrics",
+            (
+                "python3 -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B-Instruct --served-model-name llama-8b "
+                "--host 127.0.0.1 --port 9000 --tp-size 2 --quantization fp8 --context-length 4096 --max-running-requests 64 "
+                "--enable-metrics"
+            ),
         ),
     ],
 )

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from chipwise.serve.policy import Draw, Policy, RouteQuery
-from chipwise.serve.replica import Replica
+from chipwise.serving.policy import Draw, Policy, RouteQuery
+from chipwise.serving.replica import Replica
 
 ABOUT = "the replica that has most of the prompt in its cache, less its load"
 CACHE_BLOCKS = 20_000  # remembered for each replica

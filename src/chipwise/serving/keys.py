@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from chipwise.errors import BadInput
-from chipwise.serve.limits import NO_LIMITS, KeyLimits
+from chipwise.serving.limits import NO_LIMITS, KeyLimits
 
 SHORTEST_KEY = 20  # characters; a key that can be guessed is none
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.serve.breaker import CLOSED, Breaker
+from chipwise.serving.breaker import CLOSED, Breaker
 
 
 @dataclass(frozen=True, slots=True)

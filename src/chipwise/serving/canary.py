@@ -42,6 +42,9 @@ class CanaryRule:
     odd: tuple[float, float] = (0.12, 0.4)
 
 
+RULE = CanaryRule()
+
+
 @dataclass(frozen=True, slots=True)
 class CanaryJudgement:
     verdict: Verdict
@@ -50,7 +53,7 @@ class CanaryJudgement:
 
 
 def judge(
-    old: Sequence[RequestOutcome], new: Sequence[RequestOutcome], goals: Mapping[str, float], rule: CanaryRule = CanaryRule()
+    old: Sequence[RequestOutcome], new: Sequence[RequestOutcome], goals: Mapping[str, float], rule: CanaryRule = RULE
 ) -> CanaryJudgement:
     """`goals` in seconds, such as "ttft p95": what keeps them is not slow, however fast the old version is."""
     share = sum(outcome.failed for outcome in old) / len(old) if old else 0.0
@@ -128,7 +131,7 @@ def read_outcomes(lines: Iterable[Mapping[str, object]], versions: Mapping[str, 
 
 
 def _has_prompt(line: Mapping[str, object]) -> bool:
-    from chipwise.serve.endpoints import ENDPOINTS
+    from chipwise.serving.endpoints import ENDPOINTS
 
     endpoint = ENDPOINTS.get(str(line.get("path")))
     return endpoint is not None and endpoint.has_prompt

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from chipwise.errors import BadInput
-from chipwise.serve.engine import ReplicaRequest
-from chipwise.serve.replica import Address, Replica
+from chipwise.serving.engine import ReplicaRequest
+from chipwise.serving.replica import Address, Replica
 
 FORMAT = 1
 SettingsType = TypeVar("SettingsType")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from chipwise.errors import UnknownName
-from chipwise.serve import policies
-from chipwise.serve.policy import Draw, Policy
-from chipwise.serve.replica import Replica
+from chipwise.serving import policies
+from chipwise.serving.policy import Draw, Policy
+from chipwise.serving.replica import Replica
 from chipwise.spelling import nearest
 
 
@@ -43,5 +43,5 @@ def policy_named(name: str, draw: Draw) -> Policy:
     names = policy_names()
     if name not in names:
         raise UnknownName("routing policy", name, nearest(name, names), known=names)
-    policy: Policy = import_module(f"chipwise.serve.policies.{name.replace('-', '_')}").policy(draw)
+    policy: Policy = import_module(f"chipwise.serving.policies.{name.replace('-', '_')}").policy(draw)
     return policy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.serve.scaling import ScalingRule, ScalingSignals, decide
+from chipwise.serving.scaling import ScalingRule, ScalingSignals, decide
 
 RULE = ScalingRule(fewest=1, most=5, at_once=10, filled=0.7, down_after_s=60.0)
 

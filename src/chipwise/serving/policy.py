@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from chipwise.serve.replica import Replica
+from chipwise.serving.replica import Replica
 
 Draw = Callable[[], float]  # uniform in [0, 1)
 

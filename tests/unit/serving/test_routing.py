@@ -8,11 +8,11 @@ from collections import Counter
 import pytest
 
 from chipwise.errors import UnknownName
-from chipwise.serve.breaker import CLOSED, BreakerRule
-from chipwise.serve.policies.prefix_affinity import PrefixAffinity
-from chipwise.serve.policy import RouteQuery
-from chipwise.serve.replica import Address, Replica
-from chipwise.serve.routing import ReplicaPool, policy_named, policy_names
+from chipwise.serving.breaker import CLOSED, BreakerRule
+from chipwise.serving.policies.prefix_affinity import PrefixAffinity
+from chipwise.serving.policy import RouteQuery
+from chipwise.serving.replica import Address, Replica
+from chipwise.serving.routing import ReplicaPool, policy_named, policy_names
 
 
 def replicas(*tokens: float) -> list[Replica]:

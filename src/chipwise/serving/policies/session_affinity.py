@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from chipwise.serve.policies.least_work import LeastWork
-from chipwise.serve.policy import Draw, Policy, RouteQuery
-from chipwise.serve.replica import Replica
+from chipwise.serving.policies.least_work import LeastWork
+from chipwise.serving.policy import Draw, Policy, RouteQuery
+from chipwise.serving.replica import Replica
 
 ABOUT = "requests of one session to one replica, unless it is far busier than the others"
 BOUND = 2.0  # times the mean outstanding work of the candidates

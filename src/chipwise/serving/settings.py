@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from chipwise.serve.breaker import BreakerRule
+from chipwise.serving.breaker import BreakerRule
 
 
 @dataclass(frozen=True, slots=True)

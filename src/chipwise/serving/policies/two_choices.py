@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.serve.policy import Draw, Policy, RouteQuery
-from chipwise.serve.replica import Replica
+from chipwise.serving.policy import Draw, Policy, RouteQuery
+from chipwise.serving.replica import Replica
 
 ABOUT = "the less busy of two replicas drawn at random"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from chipwise.errors import BadInput
-from chipwise.serve.endpoints import EndpointKind, read_prompt
-from chipwise.serve.estimate import Learned
-from chipwise.serve.keys import ANYONE, Key, KeyRing, digest_of
-from chipwise.serve.limits import DAY_S, Account, KeyLimits, Limit
-from chipwise.serve.metrics import Finished, Metrics, ReplicaState
-from chipwise.serve.waiting import Throughput, WaitingLine
+from chipwise.serving.endpoints import EndpointKind, read_prompt
+from chipwise.serving.estimate import Learned
+from chipwise.serving.keys import ANYONE, Key, KeyRing, digest_of
+from chipwise.serving.limits import DAY_S, Account, KeyLimits, Limit
+from chipwise.serving.metrics import Finished, Metrics, ReplicaState
+from chipwise.serving.waiting import Throughput, WaitingLine
 
 SECRET = "0123456789-0123456789"
 

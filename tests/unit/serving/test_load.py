@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from chipwise.errors import BadInput
-from chipwise.serve.arrivals import bursty, constant, poisson, replayed
-from chipwise.serve.load_report import LoadGoals, Shots, summarise
+from chipwise.serving.arrivals import bursty, constant, poisson, replayed
+from chipwise.serving.load_report import LoadGoals, Shots, summarise
 
 
 def squared_variation(times: np.ndarray) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from chipwise.serve.canary import CanaryRule, RequestOutcome, Verdict, judge, read_outcomes
+from chipwise.serving.canary import CanaryRule, RequestOutcome, Verdict, judge, read_outcomes
 
 pytestmark = pytest.mark.chance
 
