@@ -137,3 +137,15 @@ def test_a_replica_that_cannot_start_is_told_with_what_it_printed_and_nothing_is
     assert "broken-1 did not start: exit code 1. It printed: no such weights" in done.stderr
     assert json.loads(machine("serve", "status", "--json").stdout) == []
     assert machine("ps", "--phase", "running,queued", "--json").stdout.strip() == "[]"
+
+
+def test_a_service_is_scaled_up_by_its_load_and_the_story_says_why(machine: Machine) -> None:
+    service = started(machine, "--name", "tiny", "--replicas", "1-2", "--at-once", "4", *STAND_IN, "--interval", "0.05")
+    shots = loaded(service["url"], 15, 14, lambda: None)
+    assert not errors(shots)
+    assert len(status(machine)["replicas"]) == 2
+    story = machine("describe", service["gateway"]["job"], env={"COLUMNS": "300"}).stdout
+    assert "from 1 to 2 replicas" in story
+    assert "and one replica takes 2.8" in story
+    machine("serve", "stop")
+    assert machine("ps", "--phase", "running,queued", "--json").stdout.strip() == "[]"

@@ -69,7 +69,7 @@ def _of_replica(function: F) -> F:
         click.option("--flags", default="", metavar="WORDS", help="Add these words to the engine's command."),
         click.option("--env", "settings", multiple=True, metavar="NAME[=VALUE]", help="Set or pass on a variable."),
         click.option("--secret", "secrets", multiple=True, metavar="NAME[=STORED/KEY]", help="Pass a secret."),
-        click.option("--within", type=Duration(), default=1800.0, help="Give up if it is not ready by then: 30m."),
+        click.option("--ready-within", type=Duration(), default=1800.0, help="Give up if it is not ready by then: 30m."),
     )
     for option in reversed(options):
         function = option(function)
@@ -79,7 +79,9 @@ def _of_replica(function: F) -> F:
 @click.group(cls=_Serve, invoke_without_command=True)
 @click.argument("words", nargs=-1, metavar="WORKLOAD.yaml|MODEL|FILE | -- COMMAND...", type=click.UNPROCESSED)
 @click.option("--name", default=None, help="Name the service; default: from the file or model.")
-@click.option("--replicas", type=WholeNumber(1, 256), default=None, help="Start so many; default: the plan's number, or 1.")
+@click.option(
+    "--replicas", default=None, metavar="N|N-M", help="Start so many, or scale between two numbers; default: the plan's, or 1."
+)
 @_of_replica
 @click.option("--port", type=WholeNumber(0, 65535), default=8080, show_default=True, help="Listen here; 0: any free port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
@@ -117,7 +119,7 @@ def serve(ctx: click.Context, /, words: tuple[str, ...], detach: bool, as_json: 
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    request, serving = _asked(words, bool(ctx.meta.get("command")), options)
+    request, serving = _request_of(words, bool(ctx.meta.get("command")), options)
     session = open_session()
     service = starting.serve(session, request, serving, text.say)
     if as_json:
@@ -130,15 +132,15 @@ def serve(ctx: click.Context, /, words: tuple[str, ...], detach: bool, as_json: 
     ctx.exit(_followed(session, service.name))
 
 
-def _asked(words: tuple[str, ...], is_command: bool, options: dict[str, Any]) -> tuple[ServeRequest, ServeOptions]:
+def _request_of(words: tuple[str, ...], is_command: bool, options: dict[str, Any]) -> tuple[ServeRequest, ServeOptions]:
     from chipwise.api.serving.resolving import ServeRequest
     from chipwise.api.serving.starting import ServeOptions
 
     of_request = ("name", "engine", "weights", "environment", "context", "at_once", "gpus", "health")
     components = dict(pair.partition("=")[::2] for pair in options.pop("components"))
     flags = tuple(shlex.split(options.pop("flags")))
-    asked = {name: options.pop(name) for name in of_request if name in options}
-    request = ServeRequest(words=words, is_command=is_command, components=components, flags=flags, **asked)
+    described = {name: options.pop(name) for name in of_request if name in options}
+    request = ServeRequest(words=words, is_command=is_command, components=components, flags=flags, **described)
     return request, ServeOptions(**options)
 
 
@@ -154,7 +156,7 @@ def _followed(session: Session, name: str) -> int:
         try:
             changing.stop(session, name, text.say)
         except KeyboardInterrupt:
-            text.say(f"{name} is asked to stop; chipwise serve status shows it.")
+            text.say(f"{name} is described to stop; chipwise serve status shows it.")
         return 130
     text.say(f"{name} was stopped by another command.")
     return 0
@@ -251,10 +253,8 @@ def rollout(
         changing.back(session, name, text.say)
         text.say(f"{name} is as it was")
         return
-    request, serving = _asked(words, bool(ctx.meta.get("command")), options)
-    rules = changing.RolloutOptions(
-        share=parse_share(share), judge_for=judge_for, instant=instant, within=options.get("within", 1800.0)
-    )
+    request, serving = _request_of(words, bool(ctx.meta.get("command")), options)
+    rules = changing.RolloutOptions(share=parse_share(share), judge_for=judge_for, instant=instant)
     service = changing.rollout(session, name, request, serving, rules, text.say)
     text.say(f"{name} serves version {service.stable}")
 

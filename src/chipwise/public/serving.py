@@ -17,7 +17,7 @@ from chipwise.public.workloads import is_file, is_text, read_workload, stated
 if TYPE_CHECKING:
     from chipwise.workload.common import Common
 
-_DURATIONS = ("queue", "within", "judge_for")
+_DURATIONS = ("queue", "ready_within", "judge_for")
 _PAIRS = {"labels": "labels", "env": "settings", "secrets": "secrets"}
 _OF_REQUEST = ("name", "engine", "weights", "environment", "context", "at_once", "gpus", "health")
 
@@ -37,14 +37,14 @@ class ReplicaOptions(TypedDict, total=False):
     flags: str | Sequence[str]
     env: Mapping[str, str]
     secrets: Mapping[str, str]
-    within: str | float
+    ready_within: str | float
 
 
 class ServiceOptions(ReplicaOptions, total=False):
     """How a service runs."""
 
     name: str
-    replicas: int
+    replicas: int | str
     port: int
     host: str
     key_file: str
@@ -78,7 +78,7 @@ class RunningService:
         self.session.serve_stop(self.name, now=now)
 
 
-def _asked(work: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _request_of(work: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """What is served, and how it runs."""
     from chipwise.api.serving.resolving import ServeRequest
     from chipwise.units import parse_seconds
@@ -127,7 +127,7 @@ class ServeVerbs(Opened):
         """
         from chipwise.api.serving.starting import ServeOptions, serve
 
-        request, settings = _asked(work, options)
+        request, settings = _request_of(work, options)
         service = serve(self.api, request, ServeOptions(**settings))
         return RunningService(service.name, service.door.url, self)
 
@@ -173,7 +173,7 @@ class ServeVerbs(Opened):
         if back:
             service = changing.back(self.api, name)
         else:
-            request, settings = _asked(work if work is not None else (), options)
+            request, settings = _request_of(work if work is not None else (), options)
             rules = changing.RolloutOptions(share=parse_share(share), judge_for=parse_seconds(judge_for), instant=instant)
             service = changing.rollout(self.api, name, request, ServeOptions(**settings), rules)
         return RunningService(service.name, service.door.url, self)

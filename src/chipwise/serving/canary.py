@@ -17,7 +17,7 @@ from typing import NamedTuple
 from chipwise.text import duration, percent
 
 
-class Verdict(StrEnum):
+class CanaryVerdict(StrEnum):
     GOOD = "good"
     BAD = "bad"
     UNDECIDED = "undecided"
@@ -47,7 +47,7 @@ RULE = CanaryRule()
 
 @dataclass(frozen=True, slots=True)
 class CanaryJudgement:
-    verdict: Verdict
+    verdict: CanaryVerdict
     requests: int  # of the new version
     reasons: tuple[str, ...] = ()
 
@@ -59,30 +59,38 @@ def judge(
     share = sum(outcome.failed for outcome in old) / len(old) if old else 0.0
     accepted, unaccepted = (share + part for part in rule.failures)
     failing = _tested((outcome.failed for outcome in new), accepted, unaccepted, rule)
-    if failing is Verdict.BAD:
+    if failing is CanaryVerdict.BAD:
         failed = sum(outcome.failed for outcome in new)
-        return CanaryJudgement(Verdict.BAD, len(new), (f"{failed} of {len(new)} requests failed ({percent(share)} before)",))
+        return CanaryJudgement(
+            CanaryVerdict.BAD, len(new), (f"{failed} of {len(new)} requests failed ({percent(share)} before)",)
+        )
     answered, known = [outcome for outcome in new if not outcome.failed], [outcome for outcome in old if not outcome.failed]
     if len(known) < rule.compared:
-        return CanaryJudgement(Verdict.UNDECIDED, len(new), (f"{len(known)} of {rule.compared} requests to compare with",))
+        return CanaryJudgement(
+            CanaryVerdict.UNDECIDED, len(new), (f"{len(known)} of {rule.compared} requests to compare with",)
+        )
     limit = max(rule.slack * _quantile([_time(outcome) for outcome in known], rule.percentile), _goal(goals))
     slow = _tested((_time(outcome) > limit for outcome in answered), *rule.slow, rule)
-    if slow is Verdict.BAD:
+    if slow is CanaryVerdict.BAD:
         late = sum(_time(outcome) > limit for outcome in answered)
-        return CanaryJudgement(Verdict.BAD, len(new), (f"{late} of {len(answered)} answers came after {duration(limit)}",))
+        return CanaryJudgement(
+            CanaryVerdict.BAD, len(new), (f"{late} of {len(answered)} answers came after {duration(limit)}",)
+        )
     lengths = [outcome.tokens for outcome in known]
     low, high = _quantile(lengths, 0.025), _quantile(lengths, 0.975)
     odd = _tested((not low <= outcome.tokens <= high for outcome in answered), *rule.odd, rule)
-    if odd is Verdict.BAD:
+    if odd is CanaryVerdict.BAD:
         count = sum(not low <= outcome.tokens <= high for outcome in answered)
         reason = f"{count} of {len(answered)} answers have fewer than {low:.0f} or more than {high:.0f} tokens"
-        return CanaryJudgement(Verdict.BAD, len(new), (reason,))
-    if {failing, slow, odd} == {Verdict.GOOD}:
-        return CanaryJudgement(Verdict.GOOD, len(new), (f"{len(new)} requests: as often right, as fast, as long as before",))
-    return CanaryJudgement(Verdict.UNDECIDED, len(new), (f"{len(new)} requests are too few to say",))
+        return CanaryJudgement(CanaryVerdict.BAD, len(new), (reason,))
+    if {failing, slow, odd} == {CanaryVerdict.GOOD}:
+        return CanaryJudgement(
+            CanaryVerdict.GOOD, len(new), (f"{len(new)} requests: as often right, as fast, as long as before",)
+        )
+    return CanaryJudgement(CanaryVerdict.UNDECIDED, len(new), (f"{len(new)} requests are too few to say",))
 
 
-def _tested(bad: Iterable[bool], accepted: float, unaccepted: float, rule: CanaryRule) -> Verdict:
+def _tested(bad: Iterable[bool], accepted: float, unaccepted: float, rule: CanaryRule) -> CanaryVerdict:
     """What the first crossing of a bound says; later requests do not take it back."""
     questions = 3.0
     alarm, missed = rule.false_alarm / questions, rule.missed
@@ -93,10 +101,10 @@ def _tested(bad: Iterable[bool], accepted: float, unaccepted: float, rule: Canar
     for is_bad in bad:
         evidence += if_bad if is_bad else if_fine
         if evidence >= upper:
-            return Verdict.BAD
+            return CanaryVerdict.BAD
         if evidence <= lower:
-            return Verdict.GOOD
-    return Verdict.UNDECIDED
+            return CanaryVerdict.GOOD
+    return CanaryVerdict.UNDECIDED
 
 
 def _time(outcome: RequestOutcome) -> float:

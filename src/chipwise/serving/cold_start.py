@@ -30,7 +30,7 @@ def cold_start_words(start: ColdStart) -> str:
     words = f"cold start {duration(start.total_s)}: {', '.join(parts)}"
     if start.expected_s is not None and start.weight_bytes:
         size = decimal_size(start.weight_bytes)
-        words += f"; the plan reckons with {duration(start.expected_s)} for {size} of weights"
+        words += f"; the plan expects {duration(start.expected_s)} for {size} of weights"
     if start.allowed_s is not None:
         words += f"; it allows {duration(start.allowed_s)} in all"
     return words

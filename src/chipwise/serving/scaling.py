@@ -11,8 +11,8 @@ from chipwise.text import duration
 
 @dataclass(frozen=True, slots=True)
 class ScalingRule:
-    fewest: int
-    most: int
+    fewest_replicas: int
+    most_replicas: int
     at_once: float  # requests that a replica works on together
     filled: float = 0.7  # of these, what is aimed at
     down_after_s: float = 60.0  # for so long fewer would have been enough
@@ -32,7 +32,7 @@ class ScalingDecision(NamedTuple):
 
 def decide(signals: ScalingSignals, rule: ScalingRule, fewer_since: float | None = None) -> ScalingDecision:
     target = rule.filled * rule.at_once
-    needed = min(max(math.ceil(signals.requests / target), rule.fewest), rule.most)
+    needed = min(max(math.ceil(signals.requests / target), rule.fewest_replicas), rule.most_replicas)
     work = f"{signals.requests} requests at once, and one replica takes {target:.3g}"
     if needed > signals.replicas:
         return ScalingDecision(needed, f"from {signals.replicas} to {needed} replicas: {work}", None)

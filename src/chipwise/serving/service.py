@@ -75,6 +75,9 @@ class ServiceRecord:
     policy: str = "least-work"
     queue_s: float = 30.0
     gateway: str = ""  # its job; empty: not started yet
+    scaler: str = ""  # the job that scales it; empty: its number of replicas is fixed
+    most_replicas: int | None = None  # where it is scaled
+    fewest_replicas: int = 1
     revision: int = 0  # grows with every change
     canary: int | None = None  # a version that is being tried
     canary_share: float = 0.0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from chipwise.serving.canary import CanaryRule, RequestOutcome, Verdict, judge, read_outcomes
+from chipwise.serving.canary import CanaryRule, CanaryVerdict, RequestOutcome, judge, read_outcomes
 
 pytestmark = pytest.mark.chance
 
@@ -26,21 +26,21 @@ def requests(
     ]
 
 
-def verdicts(new: Callable[[random.Random], list[RequestOutcome]], tries: int = 30) -> list[Verdict]:
+def verdicts(new: Callable[[random.Random], list[RequestOutcome]], tries: int = 30) -> list[CanaryVerdict]:
     """Each canary is judged again and again while its requests come, as a rollout does."""
     ends = []
     for seed in range(tries):
         chance = random.Random(seed)
         old, fresh = requests(chance, 900), new(chance)
         looks = (judge(old[: 9 * count], fresh[:count], {}).verdict for count in range(10, len(fresh) + 1, 45))
-        ends.append(next((verdict for verdict in looks if verdict is not Verdict.UNDECIDED), Verdict.UNDECIDED))
+        ends.append(next((verdict for verdict in looks if verdict is not CanaryVerdict.UNDECIDED), CanaryVerdict.UNDECIDED))
     return ends
 
 
 def test_a_version_like_the_old_one_is_hardly_ever_rejected() -> None:
     ends = verdicts(lambda chance: requests(chance, 190))
-    assert ends.count(Verdict.BAD) <= 2  # stated: 1% each, so that 3 of 30 have a chance of 1 in 300
-    assert ends.count(Verdict.GOOD) >= 26
+    assert ends.count(CanaryVerdict.BAD) <= 2  # stated: 1% each, so that 3 of 30 have a chance of 1 in 300
+    assert ends.count(CanaryVerdict.GOOD) >= 26
 
 
 @pytest.mark.parametrize(
@@ -52,25 +52,25 @@ def test_a_version_like_the_old_one_is_hardly_ever_rejected() -> None:
     ],
 )
 def test_a_bad_version_is_rejected(trouble: str, new: Callable[[random.Random], list[RequestOutcome]]) -> None:
-    assert verdicts(new, 15).count(Verdict.BAD) >= 13, trouble
+    assert verdicts(new, 15).count(CanaryVerdict.BAD) >= 13, trouble
 
 
 def test_a_version_that_only_fails_is_rejected_at_once_and_without_a_comparison() -> None:
     failures = [RequestOutcome(True, None, 0.1, 0.0)] * 4
-    assert judge([], failures, {}).verdict is Verdict.BAD
+    assert judge([], failures, {}).verdict is CanaryVerdict.BAD
 
 
 def test_what_keeps_the_goal_is_not_slow() -> None:
     chance = random.Random(1)
     old, fresh = requests(chance, 900), requests(chance, 190, slower=2.0)
-    assert judge(old, fresh, {}).verdict is Verdict.BAD
-    assert judge(old, fresh, {"ttft p95": 5.0}).verdict is Verdict.GOOD
+    assert judge(old, fresh, {}).verdict is CanaryVerdict.BAD
+    assert judge(old, fresh, {"ttft p95": 5.0}).verdict is CanaryVerdict.GOOD
 
 
 def test_few_requests_decide_nothing() -> None:
     chance = random.Random(1)
     judgement = judge(requests(chance, 900), requests(chance, 5), {}, CanaryRule())
-    assert judgement.verdict is Verdict.UNDECIDED
+    assert judgement.verdict is CanaryVerdict.UNDECIDED
     assert "5 requests" in judgement.reasons[0]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipwise.serving.scaling import ScalingRule, ScalingSignals, decide
 
-RULE = ScalingRule(fewest=1, most=5, at_once=10, filled=0.7, down_after_s=60.0)
+RULE = ScalingRule(fewest_replicas=1, most_replicas=5, at_once=10, filled=0.7, down_after_s=60.0)
 
 
 def test_more_work_than_replicas_take_brings_as_many_as_it_needs() -> None:

@@ -68,7 +68,7 @@ class ServiceGateway:
         settings = GatewaySettings(timeouts=Timeouts(queue_s=service.queue_s))
         clocks = Clocks(time.monotonic, time.time)
         log = self._log = LogFile(folder / ACCESS_LOG)
-        self.state = GatewayState([pool], keys, settings, clocks, chance.random, log.write)
+        self.state = GatewayState([pool], keys=keys, settings=settings, clocks=clocks, draw=chance.random, write_log=log.write)
         self.gateway = Gateway(self.state)
         self.watch = ReplicaWatch(self.state)
         self.port = 0

@@ -119,8 +119,8 @@ class GatewayState:
     def set_pool(self, state: PoolState, pool: ReplicaPool) -> None:
         """Other replicas or shares from now on. Requests at a replica that is no longer listed are answered all the same."""
         listed = {replica.name: replica for replica in pool.replicas}
-        gone = [replica for replica in state.pool.replicas if listed.get(replica.name) is not replica]
-        for replica in gone:
+        unlisted = [replica for replica in state.pool.replicas if listed.get(replica.name) is not replica]
+        for replica in unlisted:
             self._replicas.pop(replica.name).retire()
         for replica in pool.replicas:
             if replica.name not in self._replicas:

@@ -16,7 +16,7 @@ from chipwise.api.serving.resolving import UNMEASURED, ServeRequest, resolve
 from chipwise.api.serving.starting import MOST_REPLICAS, STARTS_WITHIN_S, ServeOptions, as_options, needs_of, wait_gateway
 from chipwise.errors import BadInput, NoResult
 from chipwise.runner.job import Outcome
-from chipwise.serving.canary import CanaryJudgement, Verdict, judge, read_outcomes
+from chipwise.serving.canary import CanaryJudgement, CanaryVerdict, judge, read_outcomes
 from chipwise.serving.service import ServiceRecord, ServiceVersion
 from chipwise.text import duration, percent, plural
 
@@ -34,7 +34,6 @@ class RolloutOptions:
     share: float = SHARE  # of the requests, while it is judged
     judge_for: float = JUDGES_FOR_S
     instant: bool = False  # all requests at once, without judgement
-    within: float = STARTS_WITHIN_S
     drain: float = DRAINS_WITHIN_S
 
 
@@ -42,7 +41,7 @@ def scale(
     session: Session, name: str, count: int, say: Say = lambda line: None, drain_s: float = DRAINS_WITHIN_S
 ) -> ServiceRecord:
     if not 1 <= count <= MOST_REPLICAS:
-        raise BadInput(f"{count} replicas cannot be had.", remedy=f"Write 1 to {MOST_REPLICAS}, or `chipwise serve stop`.")
+        raise BadInput(f"{count} replicas are not possible.", remedy=f"Write 1 to {MOST_REPLICAS}, or `chipwise serve stop`.")
     with folders.changing(session, name):
         service = folders.load(session, name)
         _refuse_canary(service)
@@ -89,9 +88,9 @@ def _drained(session: Session, service: ServiceRecord, names: set[str], say: Say
         if seen.get("revision") == service.revision and not busy:
             break
         time.sleep(0.05)
-    gone = [record for record in service.replicas if record.name in names]
+    leaving = [record for record in service.replicas if record.name in names]
     service = folders.store(session, service.without(names))
-    stop_jobs(session, [record.job for record in gone], "its service needs it no more")
+    stop_jobs(session, [record.job for record in leaving], "its service needs it no more")
     say(f"{', '.join(sorted(names))} ended")
     return service
 
@@ -106,7 +105,7 @@ def rollout(
 ) -> ServiceRecord:
     """A new version, tried on a share of the requests and judged; taken back where it is worse."""
     if not 0.0 < options.share <= 1.0:
-        raise BadInput(f"A share of {options.share:g} cannot be.", remedy="Give a share such as 10%.")
+        raise BadInput(f"{options.share:g} is not a share of the requests.", remedy="Give one such as 10%.")
     with folders.changing(session, name):
         service = folders.load(session, name)
         _refuse_canary(service)
@@ -115,21 +114,21 @@ def rollout(
         fresh, count = service.versions[-1], len(service.of_version(before.number))
         service = folders.store(session, replace(service, canary=fresh.number, canary_share=0.0))
         try:
-            service = _grown(session, service, fresh.number, count if options.instant else 1, options.within, say)
+            service = _grown(session, service, fresh.number, count if options.instant else 1, serving.ready_within, say)
             if not options.instant:
                 service = folders.store(session, replace(service, canary_share=options.share))
                 say(f"version {fresh.number} gets {percent(options.share)} of the requests")
                 judgement = _judged(session, service, before.number, options.judge_for)
                 _note(session, service, judgement)
-                if judgement.verdict is not Verdict.GOOD:
+                if judgement.verdict is not CanaryVerdict.GOOD:
                     raise NoResult(
                         f"Version {fresh.number} was taken back: {'; '.join(judgement.reasons)}.",
                         remedy="--instant moves all requests without judgement."
-                        if judgement.verdict is Verdict.UNDECIDED
+                        if judgement.verdict is CanaryVerdict.UNDECIDED
                         else "",
                     )
                 say(f"version {fresh.number} is judged good: {'; '.join(judgement.reasons)}")
-                service = _grown(session, service, fresh.number, count - 1, options.within, say)
+                service = _grown(session, service, fresh.number, count - 1, serving.ready_within, say)
         except BaseException:
             taken_back(session, name, say)
             raise
@@ -148,7 +147,13 @@ def _with_version(
     # Clients go on calling it by its name.
     replica = replace(served.request, served=before.request.served, cpus=serving.cpus or before.request.cpus)
     number = max(version.number for version in service.versions) + 1
-    version = ServiceVersion(number, served.engine, replica, time.time(), needs_of(served, as_options(serving, before)))
+    version = ServiceVersion(
+        number=number,
+        engine=served.engine,
+        request=replica,
+        created=time.time(),
+        needs=needs_of(served, as_options(serving, before)),
+    )
     return replace(service, versions=(*service.versions, version))
 
 
@@ -163,8 +168,8 @@ def _judged(session: Session, service: ServiceRecord, old: int, within_s: float)
         outcomes = read_outcomes(_log_lines(session, service.name, begins), versions)
         judgement = judge(outcomes.get(old, []), outcomes.get(service.canary, []), service.goals)
         if crashed := _crashed(session, [record.job for record in canaries]):
-            return CanaryJudgement(Verdict.BAD, judgement.requests, (crashed,))
-        if judgement.verdict is not Verdict.UNDECIDED:
+            return CanaryJudgement(CanaryVerdict.BAD, judgement.requests, (crashed,))
+        if judgement.verdict is not CanaryVerdict.UNDECIDED:
             return judgement
         if time.monotonic() > until:
             waited = f"within {duration(within_s)}"
@@ -226,6 +231,8 @@ def taken_back(session: Session, name: str, say: Say) -> ServiceRecord:
 def stop(session: Session, name: str, say: Say = lambda line: None, *, now: bool = False) -> None:
     """The gateway takes nothing new and ends what it has; then replicas end."""
     service = folders.load(session, name)
+    if service.scaler:
+        stop_jobs(session, [service.scaler], "its service is stopped", now=True)
     if service.gateway:
         stop_jobs(session, [service.gateway], "its service is stopped", now=now)
     stop_jobs(session, [record.job for record in service.replicas], "its service is stopped", now=now)

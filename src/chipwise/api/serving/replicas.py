@@ -72,6 +72,17 @@ def submit_gateway(runtime: Runtime, service: ServiceRecord) -> ServiceRecord:
     return folders.store(runtime.session, replace(service, gateway=job.id))
 
 
+def submit_scaler(runtime: Runtime, service: ServiceRecord) -> ServiceRecord:
+    """A job that works on this record, so it is told where that is."""
+    from chipwise.api.running.controlling import environment
+
+    here = {name: value for name, value in environment(runtime.session).items() if name.startswith("CHIPWISE_")}
+    start = ReplicaStart((sys.executable, "-P", "-m", "chipwise.api.serving.keeping", service.name), env=here)
+    plain = replace(service.versions[0].needs, gpus=0, cpus=0, settings=(), secrets=())
+    job = _submit(runtime, f"{service.name}-scaler", start, plain, {"service": service.name, "role": "scaler"}, "")
+    return folders.store(runtime.session, replace(service, scaler=job.id))
+
+
 def _submit(runtime: Runtime, name: str, start: ReplicaStart, needs: ReplicaNeeds, labels: dict[str, str], health: str) -> Job:
     request = RunRequest(
         words=start.command,
@@ -116,15 +127,15 @@ def _started(
     from chipwise.adapters.http.starting import first_token_s, ready_times
 
     until = time.monotonic() + within_s
-    looked_at = time.monotonic()
+    last_look = time.monotonic()
     with asking.opened(session) as runtime:
 
         def carries_on() -> None:
-            nonlocal looked_at
+            nonlocal last_look
             if time.monotonic() > until:
                 raise OutsideFailed(f"{record.name} was not ready within {within_s:g} s.", remedy=_see(record))
-            if time.monotonic() - looked_at > LOOKS_S:
-                looked_at = time.monotonic()
+            if time.monotonic() - last_look > LOOKS_S:
+                last_look = time.monotonic()
                 _check_alive(runtime, record)
 
         address = Address("127.0.0.1", record.port)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from chipwise.api.running import asking
 from chipwise.api.serving import folders
 from chipwise.api.serving.engines import check_here, machine_here
-from chipwise.api.serving.replicas import Say, free_port, stop_jobs, submit_gateway, submit_replica, wait_ready
+from chipwise.api.serving.replicas import Say, free_port, stop_jobs, submit_gateway, submit_replica, submit_scaler, wait_ready
 from chipwise.api.serving.resolving import ServedThing, ServeRequest, resolve
 from chipwise.errors import BadInput, OutsideFailed
 from chipwise.serving.routing import policy_names
@@ -32,7 +32,7 @@ MOST_REPLICAS = 256
 class ServeOptions:
     """Options of `chipwise serve` that say how it runs."""
 
-    replicas: int | None = None  # None: as the plan says, else one
+    replicas: int | str | None = None  # 2, or 1-4 to scale between; None: as the plan says, else one
     port: int = PORT
     host: str = "127.0.0.1"
     key_file: str | None = None
@@ -40,7 +40,7 @@ class ServeOptions:
     private_key: str | None = None
     policy: str = POLICY
     queue: float = QUEUE_S
-    within: float = STARTS_WITHIN_S
+    ready_within: float = STARTS_WITHIN_S
     cpus: int = 0
     team: str | None = None
     project: str | None = None
@@ -61,12 +61,12 @@ def serve(session: Session, request: ServeRequest, options: ServeOptions, say: S
         )
     check_here(session, served.engine, served.request, request.components)
     door = _door(options)
-    count = options.replicas if options.replicas is not None else served.replicas
-    if not 1 <= count <= MOST_REPLICAS:
-        raise BadInput(f"{count} replicas cannot be started.", remedy=f"Start 1 to {MOST_REPLICAS}.")
+    count, most_replicas = _counts(options.replicas if options.replicas is not None else served.replicas)
     threads = options.cpus or max(machine_here(session).cpus // count, 1)  # replicas that all use all are slower together
     replica = replace(served.request, cpus=threads)
-    version = ServiceVersion(1, served.engine, replica, time.time(), needs_of(served, options))
+    version = ServiceVersion(
+        number=1, engine=served.engine, request=replica, created=time.time(), needs=needs_of(served, options)
+    )
     service = ServiceRecord(
         name=served.name,
         door=door,
@@ -75,10 +75,12 @@ def serve(session: Session, request: ServeRequest, options: ServeOptions, say: S
         queue_s=options.queue,
         goals=served.goals,
         workload=served.workload,
+        most_replicas=most_replicas,
+        fewest_replicas=count,
     )
     with folders.changing(session, served.name):
         try:
-            return _started(session, service, served, count, options.within, say)
+            return _started(session, service, served, count, options.ready_within, say)
         except BaseException:
             take_back(session, served.name)
             raise
@@ -94,6 +96,8 @@ def _started(
     wait_ready(session, service.replicas, service, served.expected, within_s, say)
     with asking.opened(session) as runtime:
         service = submit_gateway(runtime, service)
+        if service.most_replicas is not None:
+            service = submit_scaler(runtime, service)
     wait_gateway(session, service)
     return service
 
@@ -118,7 +122,8 @@ def take_back(session: Session, name: str) -> None:
     """All jobs of a service that could not be started."""
     if name in folders.names(session):
         service = folders.load(session, name)
-        stop_jobs(session, [*filter(None, [service.gateway]), *(record.job for record in service.replicas)], "not started")
+        ids = [service.scaler, service.gateway, *(record.job for record in service.replicas)]
+        stop_jobs(session, [id for id in ids if id], "not started")
         folders.delete(session, name)
 
 
@@ -157,6 +162,16 @@ def _door(options: ServeOptions) -> ServiceDoor:
             raise BadInput(f"The certificate cannot be used: {error}.", remedy="Give both as PEM files.") from None
     paths = {name: _path(getattr(options, name)) for name in ("key_file", "certificate", "private_key")}
     return ServiceDoor(host=options.host, port=free_port(options.host, options.port), **paths)
+
+
+def _counts(replicas: int | str) -> tuple[int, int | None]:
+    """How many are started, and between that and which number they are scaled; None: they are not."""
+    from chipwise.runner.submission.ranges import workers
+
+    most, fewest = workers(str(replicas), "--replicas")
+    if not 1 <= (most if fewest is None else fewest) <= most <= MOST_REPLICAS:
+        raise BadInput(f"{replicas} replicas cannot be started.", remedy=f"Start 1 to {MOST_REPLICAS}, as 2 or 1-4.")
+    return (most, None) if fewest is None else (fewest, most)
 
 
 def _path(text: str | None) -> str:
