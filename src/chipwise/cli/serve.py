@@ -46,6 +46,13 @@ class _Serve(click.Group):
         return ctx.args
 
 
+class _Words(click.Argument):
+    """Of the group alone: subcommands do not repeat it in how they are used."""
+
+    def get_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return super().get_usage_pieces(ctx) if isinstance(ctx.command, _Serve) else []
+
+
 class _Rollout(click.Command):
     """Remembers whether `--` stood before the words, since a command may look like a file."""
 
@@ -58,7 +65,7 @@ def _of_replica(function: F) -> F:
     """Options that say what a replica is, for the first version and for later ones."""
     options = (
         click.option("--engine", cls=Listing, names=_engines, default=None, help="Serve with {names}."),
-        click.option("--weights", default=None, metavar="FILE", help="Serve this file: model.gguf, model.onnx."),
+        click.option("--weights", default=None, metavar="FILE", help="Serve this file: model.gguf."),
         click.option("--environment", "-e", default=None, help="Use this environment of the file: prod."),
         click.option("--context", type=WholeNumber(), default=None, help="Tokens of prompt and answer together."),
         click.option("--at-once", type=WholeNumber(1, 65536), default=None, help="Requests that a replica works on together."),
@@ -76,8 +83,8 @@ def _of_replica(function: F) -> F:
     return function
 
 
-@click.group(cls=_Serve, invoke_without_command=True)
-@click.argument("words", nargs=-1, metavar="WORKLOAD.yaml|MODEL|FILE | -- COMMAND...", type=click.UNPROCESSED)
+@click.group(cls=_Serve, invoke_without_command=True, subcommand_metavar="")
+@click.argument("words", cls=_Words, nargs=-1, metavar="WORKLOAD.yaml|MODEL|FILE | -- COMMAND...", type=click.UNPROCESSED)
 @click.option("--name", default=None, help="Name the service; default: from the file or model.")
 @click.option(
     "--replicas", default=None, metavar="N|N-M", help="Start so many, or scale between two numbers; default: the plan's, or 1."

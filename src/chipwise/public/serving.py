@@ -104,7 +104,7 @@ def _request_of(work: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, A
 
 
 def _is_weights(work: Any) -> bool:
-    return isinstance(work, str | Path) and str(work).lower().endswith((".gguf", ".onnx"))
+    return isinstance(work, str | Path) and str(work).lower().endswith(".gguf")
 
 
 @verbs

@@ -24,10 +24,11 @@ from chipwise.workload.program import Engine, Program
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
-COMMAND, ONNX, VLLM = "command", "onnxruntime", "vllm"
+COMMAND, VLLM = "command", "vllm"
 PLANNED = (VLLM, "tgi", "sglang")  # whose flags a plan says
 UNMEASURED = ColdStart(0.0, 0.0)
-_BY_SUFFIX = {".gguf": LLAMA, ".onnx": ONNX}
+_BY_SUFFIX = {".gguf": LLAMA}
+_NOT_SERVED = (".onnx", ".pt", ".pth", ".safetensors", ".engine")  # single files that no engine here takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,13 @@ def _of_file(engine: str, path: str) -> tuple[ReplicaRequest, ColdStart]:
 
 def _of_model(session: Session, request: ServeRequest, word: str) -> ServedThing:
     path = request.weights or word
+    if path.lower().endswith(_NOT_SERVED):
+        raise BadInput(
+            f"No engine here serves {Path(path).name}.",
+            remedy="Give a GGUF file, a model of the hub or a folder of one; or your own program behind --.",
+        )
     engine = request.engine or _BY_SUFFIX.get(Path(path).suffix.lower(), VLLM)
-    if engine in (LLAMA, ONNX) or Path(path).suffix.lower() in _BY_SUFFIX:
+    if engine == LLAMA:
         replica, expected = _of_file(engine, path)
         return ServedThing(replica.served, engine, replica, expected=expected)
     if engine == COMMAND:

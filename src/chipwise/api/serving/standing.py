@@ -89,11 +89,8 @@ def example(service: ServiceRecord) -> str:
     key = ' -H "authorization: Bearer $KEY"' if service.door.key_file else ""
     insecure = "-k " if service.door.certificate else ""
     body: dict[str, object] = {"model": version.request.served}
-    if version.engine == "onnxruntime":
-        path, body = "/v1/embeddings", {**body, "input": "Hello"}
-    else:
-        path, body = "/v1/chat/completions", {**body, "messages": [{"role": "user", "content": "Hello"}], "stream": True}
-    return f"curl -N {insecure}{service.door.url}{path}{key} -d '{json.dumps(body)}'"
+    body |= {"messages": [{"role": "user", "content": "Hello"}], "stream": True}
+    return f"curl -N {insecure}{service.door.url}/v1/chat/completions{key} -d '{json.dumps(body)}'"
 
 
 def heading(service: dict[str, Any]) -> list[str]:
