@@ -121,11 +121,13 @@ if TYPE_CHECKING:
     places_refuse = _DEFAULT.places_refuse
     characterize = _DEFAULT.characterize
     policies = _DEFAULT.policies
+    simulate_serve = _DEFAULT.simulate_serve
     simulate_spot = _DEFAULT.simulate_spot
     bench = _DEFAULT.bench
     profile = _DEFAULT.profile
     calibrate = _DEFAULT.calibrate
     score = _DEFAULT.score
+    accuracy = _DEFAULT.accuracy
     doctor = _DEFAULT.doctor
     health = _DEFAULT.health
 
@@ -190,6 +192,7 @@ _VERBS = (
     "serve_stop",
     # Compare rules
     "policies",
+    "simulate_serve",
     "simulate_spot",
     # Measure
     "characterize",
@@ -197,6 +200,7 @@ _VERBS = (
     "profile",
     "calibrate",
     "score",
+    "accuracy",
     # Look at what runs
     "doctor",
     "health",
@@ -309,6 +313,7 @@ __all__ = [
     "UnknownName",
     "UnknownOption",
     "Workload",
+    "accuracy",
     "attach",
     "audit",
     "bench",
@@ -364,6 +369,7 @@ __all__ = [
     "serve_status",
     "serve_stop",
     "simulate",
+    "simulate_serve",
     "simulate_spot",
     "stop",
     "targets",
