@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
+import time
 import urllib.request
+from contextlib import suppress
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
-from run_machine import Machine, machine
+from patience import deadline
+from run_machine import CHIPWISE, Machine, machine
 from served_load import CUT, errors, loaded
 
 pytestmark = pytest.mark.e2e
@@ -95,7 +99,7 @@ def test_a_bad_version_is_taken_back_and_hurts_its_share_at_most(fault: tuple[st
 
 def test_llama_cpp_answers_in_words_and_a_killed_replica_loses_no_request(machine: Machine) -> None:
     if find_spec("xllamacpp") is None:
-        pytest.skip("xllamacpp is not installed: pip install 'chipwise[llama]'")
+        pytest.skip("xllamacpp: not installed (pip install 'chipwise[llama]')")
     path = tiny_model(machine.home / "work" / "tiny.gguf")
     service = started(machine, str(path), "--replicas", "2")
     body = json.dumps({"model": "tiny", "prompt": "When a replica is", "max_tokens": 12, "temperature": 0}).encode()
@@ -109,15 +113,58 @@ def test_llama_cpp_answers_in_words_and_a_killed_replica_loses_no_request(machin
     assert "cold start" in story
     assert "process" in story
     assert "first token" in story
+    assert not errors(loaded(service["url"], 8, 6, lambda: machine("serve", "scale", "tiny", "1")))
+    shots = loaded(service["url"], 4, 8, lambda: killed(machine, status(machine)["replicas"][0]))  # the only one
+    assert set(errors(shots)) <= {CUT}
+    machine("serve", "stop")
+
+
+VLLM = """#!{python}
+import os, sys
+print("stand-in for vLLM:", *sys.argv[1:], flush=True)
+port = sys.argv[sys.argv.index("--port") + 1]
+os.execv(sys.executable, [sys.executable, "{server}", "--port", port, "--tokens", "8"])
+"""
+
+
+def test_vllm_is_started_with_the_flags_of_the_plan(machine: Machine) -> None:
+    """With a stand-in for vLLM, which prints the words that it was started with."""
+    programs = machine.home / "bin"
+    programs.mkdir()
+    program = programs / "vllm"
+    program.write_text(VLLM.format(python=sys.executable, server=ROOT / "tests" / "support" / "token_server.py"))
+    program.chmod(0o755)
+    machine.env |= {"PATH": f"{programs}:{machine.env['PATH']}", "CHIPWISE_CHIP": "h100-sxm"}
+    service = started(machine, str(ROOT / "examples" / "serve" / "workload.yaml"), "--engine", "vllm", "--replicas", "1")
+    replica = service["replicas"][0]
+    printed = machine("logs", replica["job"]).stdout
+    assert "stand-in for vLLM: serve meta-llama/Llama-3.1-8B --served-model-name llama-3-1-8b" in printed
+    assert f"--host 127.0.0.1 --port {replica['port']}" in printed
+    assert "--max-model-len 8192" in printed
+    assert not errors(loaded(service["url"], 20, 2, lambda: None))
+    machine("serve", "stop")
+    refused = machine("serve", str(ROOT / "examples" / "serve" / "workload.yaml"), code=2, env={"CHIPWISE_CHIP": "t4"})
+    assert "fp8 needs compute capability 8.9 or newer" in refused.stderr
+
+
+def test_a_gateway_that_is_killed_is_back_at_the_same_address(machine: Machine) -> None:
+    service = started(machine, "--name", "tiny", *STAND_IN, "--interval", "0.001")
+    job = service["gateway"]["job"]
+    killed(machine, {"job": job})
+    machine.until(job, "running")
+    late = deadline(30)
+    while True:
+        with suppress(OSError), urllib.request.urlopen(f"{service['url']}/v1/models", timeout=5) as answer:
+            assert answer.status == 200
+            break
+        assert time.monotonic() < late
+        time.sleep(0.1)
+    assert len(machine.job(job)["attempts"]) == 2
+    assert not errors(loaded(service["url"], 20, 2, lambda: None))
     machine("serve", "stop")
 
 
 def test_ctrl_c_stops_a_service_that_is_in_the_foreground(machine: Machine) -> None:
-    import subprocess
-    import time
-
-    from run_machine import CHIPWISE
-
     command = [CHIPWISE, "serve", "--name", "tiny", "--port", "0", *STAND_IN]
     running = subprocess.Popen(
         command, cwd=machine.home / "work", env=machine.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

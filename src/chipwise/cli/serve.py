@@ -132,7 +132,8 @@ def serve(ctx: click.Context, /, words: tuple[str, ...], detach: bool, as_json: 
     if as_json:
         text.show_json(standing.standing(session, service.name)[0])
         return
-    text.show_lines(f"{service.name} serves at {service.door.url}", f"Try: {standing.example(service)}")
+    click.echo(f"{service.name} serves at {service.door.url}")
+    click.echo(f"Try: {standing.example(service)}")  # on one line, to be copied
     if detach:
         text.say(f"chipwise serve status shows it; chipwise serve stop {service.name} ends it.")
         return

@@ -57,13 +57,16 @@ class WaitingLine(Generic[Item]):
 
 
 class Throughput(NamedTuple):
-    """Tokens that a pool finishes per second, smoothed over the last half minute or so."""
+    """Tokens that a pool finishes per second while requests wait, smoothed over the last half minute or so. What it finishes
+    while nobody waits is what was asked for, and not what it can do."""
 
     per_s: float = 0.0
     at_s: float | None = None
     unseen: float = 0.0  # finished since `at_s`
 
-    def finished(self, tokens: float, now: float) -> Throughput:
+    def finished(self, tokens: float, now: float, *, is_busy: bool = True) -> Throughput:
+        if not is_busy:
+            return Throughput(self.per_s)
         if self.at_s is None:
             return Throughput(0.0, now, tokens)
         elapsed = now - self.at_s

@@ -473,7 +473,7 @@ class Exchange:
             answer_tokens = guess if usage.answer_tokens is None else float(usage.answer_tokens)
             usd = state.settings.prices.usd(prompt_tokens, answer_tokens)
             pool = self._pool
-            pool.throughput = pool.throughput.finished(prompt_tokens + answer_tokens, now)
+            pool.throughput = pool.throughput.finished(prompt_tokens + answer_tokens, now, is_busy=pool.line.length > 0)
             if not error and self._prompt.answer_limit != 0:
                 pool.learned = pool.learned.after(
                     len(self._prompt.text), usage.prompt_tokens, answer_tokens / self._prompt.answers

@@ -122,3 +122,25 @@ def test_a_service_without_replicas_lets_requests_wait_for_the_first(tmp_path: P
         await close(running, server)
 
     asyncio.run(scenario())
+
+
+def test_a_service_that_had_little_to_do_does_not_refuse_those_who_wait_for_a_lost_replica(tmp_path: Path) -> None:
+    """What it did while nobody waited says nothing of what it can do."""
+
+    async def scenario() -> None:
+        server = TokenServer()
+        port = await server.start()
+        running = await opened(tmp_path, service(ReplicaRecord("tiny-1", "j", 1, port), queue_s=2.0))
+        for _ in range(3):
+            assert status(await client(running)) == 200
+            await asyncio.sleep(0.3)
+        server.stop()
+        await asyncio.sleep(0.02)
+        waiting = [asyncio.ensure_future(client(running)) for _ in range(30)]
+        await asyncio.sleep(0.1)
+        again = TokenServer()
+        await again.start(port)
+        assert [status(answer) for answer in await asyncio.gather(*waiting)] == [200] * 30
+        await close(running, again)
+
+    asyncio.run(scenario())
