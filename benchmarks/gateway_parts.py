@@ -18,11 +18,11 @@ from typing import cast
 from chipwise.adapters.http.gateway import Door, Gateway
 from chipwise.adapters.http.loops import run
 from chipwise.adapters.http.state import Clocks, GatewayState
-from chipwise.serve.keys import Key, KeyRing, digest_of
-from chipwise.serve.limits import KeyLimits
-from chipwise.serve.replica import Address, Replica
-from chipwise.serve.routing import ReplicaPool, policy_named
-from chipwise.serve.settings import GatewaySettings, Prices
+from chipwise.serving.keys import Key, KeyRing, digest_of
+from chipwise.serving.limits import KeyLimits
+from chipwise.serving.replica import Address, Replica
+from chipwise.serving.routing import ReplicaPool, policy_named
+from chipwise.serving.settings import GatewaySettings, Prices
 
 SECRET = "benchmark-secret-0123456789abcdef"
 KEYS = 1000

@@ -21,9 +21,9 @@ import json, sys, time
 import numpy as np
 from chipwise.adapters.http.load import LoadTest, Patience, Target
 from chipwise.adapters.http.loops import run
-from chipwise.serve.arrivals import poisson
-from chipwise.serve.load_report import LoadGoals, summarise
-from chipwise.serve.replica import Address
+from chipwise.serving.arrivals import poisson
+from chipwise.serving.load_report import LoadGoals, summarise
+from chipwise.serving.replica import Address
 body = b'{"model":"tiny","messages":[{"role":"user","content":"hello"}]}'
 due = poisson(float(sys.argv[2]), float(sys.argv[3]), np.random.default_rng(1))
 test = LoadTest(Target(Address("127.0.0.1", int(sys.argv[1]))), due, [body], Patience(connections=128))

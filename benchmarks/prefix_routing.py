@@ -21,9 +21,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chipwise.serve.policy import Policy, RouteQuery
-from chipwise.serve.replica import Address, Replica
-from chipwise.serve.routing import policy_named
+from chipwise.serving.policy import Policy, RouteQuery
+from chipwise.serving.replica import Address, Replica
+from chipwise.serving.routing import policy_named
 from figure import Figure
 
 REPLICAS = 4

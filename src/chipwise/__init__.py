@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     )
     from chipwise.public.plans import NoPlan, Plan
     from chipwise.public.records import Record, Table
+    from chipwise.public.serving import RunningService
     from chipwise.public.session import DEFAULT as _DEFAULT
     from chipwise.public.session import Session
     from chipwise.public.session import open_session as open
@@ -92,6 +93,12 @@ if TYPE_CHECKING:
     audit = _DEFAULT.audit
     run = _DEFAULT.run
     simulate = _DEFAULT.simulate
+    serve = _DEFAULT.serve
+    serve_key = _DEFAULT.serve_key
+    serve_rollout = _DEFAULT.serve_rollout
+    serve_scale = _DEFAULT.serve_scale
+    serve_status = _DEFAULT.serve_status
+    serve_stop = _DEFAULT.serve_stop
     ps = _DEFAULT.ps
     jobs = _DEFAULT.jobs
     find_job = _DEFAULT.find_job
@@ -176,6 +183,13 @@ _VERBS = (
     "places",
     "places_allow",
     "places_refuse",
+    # Serve
+    "serve",
+    "serve_key",
+    "serve_rollout",
+    "serve_scale",
+    "serve_status",
+    "serve_stop",
     # Compare rules
     "policies",
     "simulate_serve",
@@ -237,6 +251,7 @@ _HOMES = {
     "chipwise.public.choices": ("Choice", "Loser", "Missing", "StagePlan"),
     "chipwise.public.plans": ("NoPlan", "Plan"),
     "chipwise.public.records": ("Record", "Table"),
+    "chipwise.public.serving": ("RunningService",),
     "chipwise.public.session": ("Session",),
     "chipwise.workload.model.registry": ("Model",),
 }
@@ -286,6 +301,7 @@ __all__ = [
     "Region",
     "Render",
     "RenderedFile",
+    "RunningService",
     "Serve",
     "Session",
     "StagePlan",
@@ -346,6 +362,12 @@ __all__ = [
     "retry",
     "run",
     "score",
+    "serve",
+    "serve_key",
+    "serve_rollout",
+    "serve_scale",
+    "serve_status",
+    "serve_stop",
     "simulate",
     "simulate_serve",
     "simulate_spot",

@@ -62,6 +62,7 @@ class TokenServer:
         self.prefill_s = prefill_s
         self.name = name
         self.stamps = False  # events carry the instant at which they were sent
+        self.healthy = False  # /health answers well, whatever the faults
         self.faults = Faults()
         self.seen = Seen()
         self.connections: set[_Connection] = set()
@@ -181,7 +182,7 @@ class _Connection(asyncio.Protocol):
             transport.abort()
         elif faults.hangs:
             self._is_answering = True
-        elif faults.refuse_status:
+        elif faults.refuse_status and not (server.healthy and path == b"/health"):
             transport.write(b"HTTP/1.1 %d No\r\ncontent-length: 2\r\n\r\nno" % faults.refuse_status)
         elif faults.bad_bytes:
             transport.write(EVENT_HEAD + b"zz\r\nnot a chunk\r\n")
@@ -244,6 +245,9 @@ class _Connection(asyncio.Protocol):
 async def _main(arguments: argparse.Namespace) -> None:
     server = TokenServer(arguments.tokens, arguments.interval, arguments.prefill)
     server.stamps = arguments.stamps
+    server.faults.refuse_status = arguments.refuse
+    if arguments.refuse:
+        server.healthy = True
     print(await server.start(arguments.port), flush=True)
     await asyncio.Event().wait()
 
@@ -254,5 +258,6 @@ if __name__ == "__main__":
     parser.add_argument("--interval", type=float, default=0.01)
     parser.add_argument("--prefill", type=float, default=0.0)
     parser.add_argument("--stamps", action="store_true")
+    parser.add_argument("--refuse", type=int, default=0, help="answer prompts with this status")
     parser.add_argument("--port", type=int, default=0)
     run(_main(parser.parse_args()))

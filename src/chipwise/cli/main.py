@@ -39,6 +39,7 @@ COMMANDS = {
     "render": "Write a plan as files for Kubernetes, Terraform, ...",
     "audit": "Check manifests and Terraform files for mistakes.",
     "run": "Run a command or a workload as a job.",
+    "serve": "Serve a model on this machine, with a gateway.",
     "ps": "List jobs.",
     "logs": "Show the output of a job.",
     "describe": "Show a job in detail: why it waits, where it ran.",
@@ -74,6 +75,7 @@ SECTIONS = {
     "Deploy": ("render", "audit"),
     "Run jobs": (
         "run",
+        "serve",
         "ps",
         "logs",
         "describe",

@@ -159,7 +159,7 @@ def describe(
         | {"Storage": storage_rates(catalog.rows("storage"), node)}
         | {"Unverified": unverified_for(catalog.rows("images"), node)},
         runs=int(getattr(work, "runs", 1) or 1),
-        goals=_goals(work),
+        goals=goals_of(work),
         traffic=dict(work.traffic),
         stands=_stands(plan, chosen),
         hours=hours,
@@ -302,7 +302,7 @@ def _regions(plan: Plan, chosen: Choice) -> tuple[str, ...]:
     return tuple(dict.fromkeys((chosen.region, *(stand.region for stand in plan.placement.stands))))
 
 
-def _goals(work: Common) -> dict[str, float]:
+def goals_of(work: Common) -> dict[str, float]:
     """As predicted latencies are named: the goal, then the percentile."""
     limits: dict[str, float] = {}
     for name in ("ttft", "tpot", "latency"):

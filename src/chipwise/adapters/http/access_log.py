@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from chipwise.serve.metrics import Finished
+from chipwise.serving.metrics import Finished
 
 # Paths, statuses and identifiers have been checked: nothing in them needs escaping. Names are the operator's, as JSON.
 _LINE = (

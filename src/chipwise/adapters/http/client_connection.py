@@ -12,8 +12,8 @@ from chipwise.adapters.http.framing import Body, body_of
 from chipwise.adapters.http.heads import BadMessage, RequestHead, read_request
 from chipwise.adapters.http.local_replies import error_document, reply
 from chipwise.adapters.http.state import GatewayState
-from chipwise.serve.endpoints import Dialect
-from chipwise.serve.metrics import Finished
+from chipwise.serving.endpoints import Dialect
+from chipwise.serving.metrics import Finished
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 PARTING_S = 2.0  # for a client to read the last answer before its connection is cut

@@ -16,13 +16,13 @@ from chipwise.adapters.http.passing import PassedAnswer
 from chipwise.adapters.http.replica_connection import Fault, ReplicaConnection
 from chipwise.adapters.http.state import GatewayState, Pending, PoolState
 from chipwise.errors import BadInput
-from chipwise.serve.breaker import CLOSED
-from chipwise.serve.endpoints import BLOCK_BYTES, ENDPOINTS, Dialect, Endpoint, EndpointKind, Prompt, read_prompt
-from chipwise.serve.keys import ANYONE, Key
-from chipwise.serve.metrics import Finished
-from chipwise.serve.policy import RouteQuery
-from chipwise.serve.replica import Replica
-from chipwise.serve.waiting import Place
+from chipwise.serving.breaker import CLOSED
+from chipwise.serving.endpoints import BLOCK_BYTES, ENDPOINTS, Dialect, Endpoint, EndpointKind, Prompt, read_prompt
+from chipwise.serving.keys import ANYONE, Key
+from chipwise.serving.metrics import Finished
+from chipwise.serving.policy import RouteQuery
+from chipwise.serving.replica import Replica
+from chipwise.serving.waiting import Place
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 CLIENT_GONE = 499  # in logs, as nginx writes it; nobody gets it
@@ -189,8 +189,9 @@ class Exchange:
 
     def _queue(self, pool: PoolState) -> None:
         state, now = self._state, self._state.now()
-        opens = [replica.breaker.open_until for replica in pool.pool.replicas if replica.breaker.open_until is not None]
-        if len(opens) == len(pool.pool.replicas) and not any(replica.requests for replica in pool.pool.replicas):
+        replicas = pool.pool.replicas
+        opens = [replica.breaker.open_until for replica in replicas if replica.breaker.open_until and not replica.is_away]
+        if opens and len(opens) == len(replicas) and not any(replica.requests for replica in replicas):
             self._refuse(503, "no_replica", "No replica answers at present.", retry_after_s=max(1.0, min(opens) - now))
             return
         wait = pool.throughput.wait_s(pool.line.tokens + self._ask.tokens)
@@ -307,11 +308,14 @@ class Exchange:
         assert replica is not None
         if self._answer is not None and self._answer.has_begun:
             replica.breaker = replica.breaker.failed(settings.breaker, self._state.now())
+            self._state.suspect(replica)
             self._cut(fault)
-        elif fault is Fault.STALE:  # a fresh connection to the same or another replica; it is not the replica's fault
+        elif fault is Fault.STALE or (fault is Fault.NO_CONNECTION and self._state.suspect(replica)):
+            # A fresh connection to the same or another replica, or a place in the line until one is back: nothing was lost.
             self._attempts -= 1
             self._retry(failed=False)
         elif self._attempts < settings.attempts and fault is not Fault.SLOW:
+            self._state.suspect(replica)
             self._retry(failed=True)
         else:
             replica.breaker = replica.breaker.failed(settings.breaker, self._state.now())
@@ -469,7 +473,7 @@ class Exchange:
             answer_tokens = guess if usage.answer_tokens is None else float(usage.answer_tokens)
             usd = state.settings.prices.usd(prompt_tokens, answer_tokens)
             pool = self._pool
-            pool.throughput = pool.throughput.finished(prompt_tokens + answer_tokens, now)
+            pool.throughput = pool.throughput.finished(prompt_tokens + answer_tokens, now, is_busy=pool.line.length > 0)
             if not error and self._prompt.answer_limit != 0:
                 pool.learned = pool.learned.after(
                     len(self._prompt.text), usage.prompt_tokens, answer_tokens / self._prompt.answers

@@ -19,8 +19,8 @@ from chipwise.adapters.http.framing import Body
 from chipwise.adapters.http.heads import ResponseHead
 from chipwise.adapters.http.passing import PassedAnswer
 from chipwise.adapters.http.replica_connection import Connections, Fault, ReplicaConnection
-from chipwise.serve.load_report import Shots
-from chipwise.serve.replica import Address, Replica
+from chipwise.serving.load_report import Shots
+from chipwise.serving.replica import Address, Replica
 
 LEAD_S = 0.1  # before the first request is due
 NOT_ENDED = "not_ended"

@@ -9,7 +9,7 @@ from typing import Protocol, cast
 
 from chipwise.adapters.http.framing import Body, CloseBody, body_of
 from chipwise.adapters.http.heads import BadMessage, ResponseHead, read_response
-from chipwise.serve.replica import Replica
+from chipwise.serving.replica import Replica
 
 
 class Fault(StrEnum):
@@ -175,6 +175,7 @@ class Connections:
         self._now = now
         self._idle: list[ReplicaConnection] = []
         self._opening: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     def idle(self) -> ReplicaConnection | None:
         """The one that was used last: the others may go."""
@@ -206,6 +207,9 @@ class Connections:
         return ReplicaConnection(self._most_head, self.keep)
 
     def keep(self, connection: ReplicaConnection) -> None:
+        if self._is_closed:
+            connection.close()
+            return
         connection.idle_since = self._now()
         self._idle.append(connection)
 
@@ -220,6 +224,11 @@ class Connections:
     def close(self) -> None:
         for task in list(self._opening):
             task.cancel()
+        self.retire()
+
+    def retire(self) -> None:
+        """Idle ones are closed now, those in use when their answer has been given."""
+        self._is_closed = True
         for connection in self._idle:
             connection.close()
         self._idle.clear()

@@ -8,7 +8,7 @@ import pytest
 
 from chipwise.adapters.http.framing import ChunkedBody
 from chipwise.adapters.http.heads import BadMessage, read_request, read_response
-from chipwise.serve.settings import GatewaySettings, SizeLimits, Timeouts
+from chipwise.serving.settings import GatewaySettings, SizeLimits, Timeouts
 from gateway_harness import CHAT, STREAM, post, read_answer, running, status
 from token_server import TokenServer
 
