@@ -49,6 +49,8 @@ def figures() -> Iterator[Figure]:
         direct_events, direct_requests = _client("streams", server), _client("requests", server)
         with process([*PARTS, "gateway", str(server)]) as (started, port):
             yield from _measured("ours", started, port, direct_events, direct_requests, is_ours=True)
+        with process([*PARTS, "bare", str(server)]) as (started, port):
+            yield from _measured("bare", started, port, direct_events, direct_requests)
         for name, command in _others(server):
             with router(name, command, server) as (started, port):
                 if started is None:

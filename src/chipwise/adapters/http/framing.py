@@ -32,15 +32,17 @@ class LengthBody(Body):
     __slots__ = ("_left",)
 
     def __init__(self, length: int) -> None:
-        super().__init__()
+        self.spans: list[Span] = []
         self._left = length
         self.done = length == 0
         self.at_boundary = False
 
     def feed(self, data: bytes, start: int = 0) -> int:
-        end = min(len(data), start + self._left)
+        end = start + self._left
+        if end > len(data):
+            end = len(data)
         self._left -= end - start
-        self.done = self._left == 0
+        self.done = not self._left
         self.spans = [(start, end)]
         return end
 

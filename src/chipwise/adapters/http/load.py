@@ -74,7 +74,7 @@ class _Shot:
             test.first_s[number] = test.elapsed()
         if body.done:
             test.events[number] = answer.events
-            reported = answer.usage().answer_tokens
+            _, reported = answer.usage()
             test.finished(number, float(answer.events if reported is None else reported))
 
     def answer_failed(self, fault: Fault) -> None:
