@@ -1,7 +1,7 @@
 """Processes of the gateway's benchmark: our gateway with everything switched on, and a client that counts events.
 
 python benchmarks/gateway_parts.py gateway REPLICA_PORT [POLICY]       prints its port
-python benchmarks/gateway_parts.py bare REPLICA_PORT                   a proxy that only copies bytes: what the loop itself costs
+python benchmarks/gateway_parts.py bare REPLICA_PORT                   a proxy that only copies bytes: what the loop costs
 python benchmarks/gateway_parts.py streams PORT STREAMS ROUNDS         prints events, and seconds that each event was under way
 python benchmarks/gateway_parts.py requests PORT REQUESTS AT_ONCE      prints answers and their seconds
 """

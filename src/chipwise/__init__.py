@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     policies = _DEFAULT.policies
     simulate_spot = _DEFAULT.simulate_spot
     bench = _DEFAULT.bench
+    load = _DEFAULT.load
     profile = _DEFAULT.profile
     calibrate = _DEFAULT.calibrate
     score = _DEFAULT.score
@@ -180,6 +181,7 @@ _VERBS = (
     # Measure
     "characterize",
     "bench",
+    "load",
     "profile",
     "calibrate",
     "score",
@@ -315,6 +317,7 @@ __all__ = [
     "health",
     "init",
     "jobs",
+    "load",
     "logs",
     "machines",
     "members",

@@ -125,7 +125,9 @@ def test_prompts_share_the_blocks_of_a_common_beginning() -> None:
 
 def test_metrics_are_text_that_prometheus_reads() -> None:
     metrics = Metrics()
-    metrics.count(Finished(id="1", path="/generate", status=200, key='a"b', team="", first_token_s=0.03, per_token_s=0.01, total_s=0.2))
+    metrics.count(
+        Finished(id="1", path="/generate", status=200, key='a"b', team="", first_token_s=0.03, per_token_s=0.01, total_s=0.2)
+    )
     text = metrics.text(3, 1, [ReplicaState("r0", 2, 50.0, True)])
     assert 'requests_total{path="/generate",status="200",key="a\\"b"} 1' in text
     assert 'time_to_first_token_seconds_bucket{le="0.02"} 0\n' in text

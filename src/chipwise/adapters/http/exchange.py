@@ -60,6 +60,7 @@ class Phase(Enum):
 
 READING, QUEUED, CONNECTING, SENT, ANSWERING, FINISHED = Phase  # looking up a member each time is slow
 
+
 class Exchange:
     _body = b""
     _prompt = NO_PROMPT

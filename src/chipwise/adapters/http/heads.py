@@ -23,9 +23,7 @@ UNTIL_CLOSE = -2
 MOST_LINES, LONGEST_LINE = 4096, 256  # that are remembered
 
 # Between two neighbours only (RFC 9110, 7.6.1), or written again here.
-_HOP = frozenset(
-    b"keep-alive proxy-connection te trailer upgrade proxy-authenticate proxy-authorization".split()
-)
+_HOP = frozenset(b"keep-alive proxy-connection te trailer upgrade proxy-authenticate proxy-authorization".split())
 
 
 class BadMessage(Exception):
@@ -100,7 +98,9 @@ class Use(Enum):
 
 
 # Names of the module: looking up a member of an enumeration is slow, and this is done for each line of each head.
-PASSED, STREAM, LEFT_OUT, LENGTH, CHUNKS, OTHER_CODING, CLOSE, CONTINUE, OTHER_EXPECTATION, HOST, AUTHORIZATION, REQUEST_ID = Use
+PASSED, STREAM, LEFT_OUT, LENGTH, CHUNKS, OTHER_CODING, CLOSE, CONTINUE, OTHER_EXPECTATION, HOST, AUTHORIZATION, REQUEST_ID = (
+    Use
+)
 Header = tuple[Use, bytes]  # with its value
 
 

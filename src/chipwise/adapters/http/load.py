@@ -7,8 +7,9 @@ waits, and its waiting counts, for its times start when it was due.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -24,6 +25,7 @@ from chipwise.serve.replica import Address, Replica
 
 LEAD_S = 0.1  # before the first request is due
 NOT_ENDED = "not_ended"
+PROGRESS_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Target:
     address: Address
     path: str = "/v1/chat/completions"
     headers: tuple[str, ...] = ()  # lines, such as an authorization
+    is_secure: bool = False  # https
 
     def message(self, body: bytes) -> bytes:
         lines = [
@@ -86,8 +89,17 @@ class _Shot:
 
 
 class LoadTest:
-    def __init__(self, target: Target, due_s: NDArray[np.float64], bodies: Sequence[bytes], patience: Patience) -> None:
-        """Request i sends `bodies[i % len(bodies)]`."""
+    def __init__(
+        self,
+        target: Target,
+        due_s: NDArray[np.float64],
+        bodies: Sequence[bytes],
+        patience: Patience,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> None:
+        """Request i sends `bodies[i % len(bodies)]`. `progress` is told now and then how many are over, and the seconds."""
+        self._progress = progress
+        self._tls = ssl.create_default_context() if target.is_secure else None
         self._messages = [target.message(body) for body in bodies]
         self._due = due_s.tolist()
         self._patience = patience
@@ -110,10 +122,12 @@ class LoadTest:
 
     async def run(self) -> Shots:
         loop = self._loop = asyncio.get_running_loop()
-        self._connections = Connections(self._replica, 1 << 16, self._patience.connect_s, monotonic)
+        self._connections = Connections(self._replica, 1 << 16, self._patience.connect_s, monotonic, self._tls)
         self._done = asyncio.Event()
         self._start = monotonic() + LEAD_S
         loop.call_later(LEAD_S, self._send_due)
+        if self._progress is not None:
+            loop.call_later(PROGRESS_S, self._tell)
         longest = LEAD_S + (self._due[-1] if self._due else 0.0) + self._patience.answer_s
         try:
             async with asyncio.timeout(longest):
@@ -145,6 +159,11 @@ class LoadTest:
             self._loop.call_later(due[number] - now, self._send_due)
         elif not count:
             self._done.set()
+
+    def _tell(self) -> None:
+        if self._progress is not None and self._left:
+            self._progress(len(self._due) - self._left, self.elapsed())
+            self._loop.call_later(PROGRESS_S, self._tell)
 
     def send(self, number: int) -> None:
         connection = self._connections.idle()

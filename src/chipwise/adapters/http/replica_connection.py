@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol, cast
@@ -179,7 +180,15 @@ class ReplicaConnection(asyncio.Protocol):
 class Connections:
     """Those of one replica."""
 
-    def __init__(self, replica: Replica, most_head: int, connect_s: float, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        most_head: int,
+        connect_s: float,
+        now: Callable[[], float],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._tls = tls
         self._replica = replica
         self._most_head = most_head
         secret = replica.secret
@@ -211,7 +220,7 @@ class Connections:
         connection: ReplicaConnection | None = None
         try:
             async with asyncio.timeout(self._connect_s):
-                _, connection = await loop.create_connection(self._new, address.host, address.port)
+                _, connection = await loop.create_connection(self._new, address.host, address.port, ssl=self._tls)
         except (OSError, TimeoutError):
             connection = None
         then(connection)
