@@ -16,12 +16,11 @@ Floats = NDArray[np.float64]
 MOST_BODIES = 512  # different ones; they come again in turn
 MOST_BODY_TOKENS = 2_000_000  # of all of them together, to bound the memory
 # Short words that common vocabularies know as one token each, so that a prompt has about as many tokens as words.
-WORDS = tuple(
+_TEXT = (
     "time year people way day man thing woman life child world school state family student group country problem hand part "
-    "place case week company system program question work night point home water room mother area money story fact month".split(
-        " "
-    )
+    "place case week company system program question work night point home water room mother area money story fact month"
 )
+WORDS = tuple(_TEXT.split())
 
 
 class ArrivalKind(StrEnum):

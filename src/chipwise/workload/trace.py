@@ -140,8 +140,8 @@ def read_trace(trace: Trace, workload_path: str) -> Recording:
 
 
 def read_requests(trace: Trace, workload_path: str, most: int) -> Floats:
-    """The first requests of a trace in order of time, to be sent again: rows of seconds, tokens of the prompt and the answer; NaN
-    where they are not recorded."""
+    """The first requests of a trace in order of time, to be sent again: rows of seconds and of tokens, of the prompt and of the
+    answer; NaN where they are not recorded."""
     file, names = trace.path_from(workload_path), _COLUMNS[trace.format]
     rows: list[tuple[float, float, float]] = []
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -35,7 +36,8 @@ def test_each_api_has_its_path_and_fields() -> None:
 
 def test_bodies_are_bounded() -> None:
     assert len(bodies(BodyForm(), np.full(5000, 3.0), np.full(5000, 3.0), 1)) == 512
-    assert len(bodies(BodyForm(), np.full(9, 900_000.0), np.full(9, 1.0), 1)) == 2
+    with patch("chipwise.serve.load_shape.MOST_BODY_TOKENS", 2000):
+        assert len(bodies(BodyForm(), np.full(9, 900.0), np.full(9, 1.0), 1)) == 2
 
 
 def test_burstiness_is_the_variation_of_the_gaps() -> None:
@@ -69,7 +71,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say_and_are_left_out_where_n
         assert seen is not None
         low, high = seen.intervals["p95"]
         hits += low <= truth <= high
-    assert 33 <= hits
+    assert hits >= 33
     few = percentiles(chance.exponential(1.0, 150))
     assert few is not None
     assert set(few.intervals) == {"p50", "p90"}

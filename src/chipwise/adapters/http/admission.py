@@ -43,7 +43,7 @@ def head_refusal(state: GatewayState, endpoint: Endpoint, head: RequestHead) -> 
     most = state.settings.sizes.body_bytes
     if head.length > most:
         return Refusal(413, "body_too_large", f"A body may have {most:,} bytes.")
-    return DRAINING if state.is_draining else None
+    return DRAINING if state.is_draining and not state.has_successor else None
 
 
 def local_answer(state: GatewayState, kind: EndpointKind) -> LocalAnswer | None:

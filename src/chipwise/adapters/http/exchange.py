@@ -216,7 +216,8 @@ class Exchange:
         elif replica.breaker is not CLOSED:
             replica.breaker = CLOSED
         self._phase = ANSWERING
-        self._answer = PassedAnswer(head, self._id.encode(), self._head.line.is_old, self._head.keeps_alive)
+        keeps_alive = self._head.keeps_alive and not state.is_draining
+        self._answer = PassedAnswer(head, self._id.encode(), self._head.line.is_old, keeps_alive)
         self._answer_body = body
 
     def _has_another(self, failed: Replica) -> bool:
@@ -322,7 +323,7 @@ class Exchange:
                 wait = self._pool.throughput.wait_s(self._pool.line.tokens) if self._pool is not None else None
                 self._refuse(Refusal(429, "queue_timeout", "No replica had room in time.", wait or 1.0))
         elif self._phase is SENT and now - self._last > timeouts.first_byte_s:
-            self._give_up("no_first_byte", "The replica did not begin its answer in time.")
+            self._first_byte_missing()
         elif self._phase is ANSWERING:
             if self._unread_since is not None:
                 if now - self._unread_since > timeouts.unread_s:
@@ -330,6 +331,17 @@ class Exchange:
                     self._client.answered(keeps_alive=False)
             elif now - self._last > timeouts.between_bytes_s:
                 self._give_up("stalled", "The replica stopped in the middle of its answer.")
+
+    def _first_byte_missing(self) -> None:
+        """Nothing has reached the client: another replica may answer, and this one is told to stop by closing."""
+        replica, connection = self._replica, self._connection
+        assert replica is not None
+        if self._attempts < self._state.settings.attempts and self._has_another(replica) and connection is not None:
+            self._connection = None
+            connection.abandon()
+            self._retry(failed=True)
+        else:
+            self._give_up("no_first_byte", "The replica did not begin its answer in time.")
 
     def _give_up(self, code: str, message: str) -> None:
         replica = self._replica
