@@ -215,7 +215,7 @@ class _Connection(asyncio.Protocol):
         else:
             whole = server.whole.get(path, b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
             if server.prefill_s:
-                asyncio.get_running_loop().call_later(server.prefill_s, transport.write, whole)
+                self._timer = asyncio.get_running_loop().call_later(server.prefill_s, transport.write, whole)
             else:
                 transport.write(whole)
 
