@@ -64,8 +64,8 @@ Meaning = TypeVar("Meaning")
 
 
 class Remembered(dict[bytes, Meaning], Generic[Meaning]):
-    """Lines and their meaning. Neighbours send the same ones again and again, so each is checked once. What is secret or
-    unlike all others is not kept, nor more than MOST_LINES."""
+    """Lines and their meaning. Neighbours send the same ones again and again, so each is checked once. What is unlike all
+    others is not kept, nor more than MOST_LINES."""
 
     def __init__(self, read: Callable[[bytes], Meaning], keeps: Callable[[Meaning], bool] = lambda _: True) -> None:
         self._read = read
@@ -168,7 +168,7 @@ def _status_line(line: bytes) -> tuple[int, bool]:
 
 
 _request_lines, _status_lines = Remembered(_request_line), Remembered(_status_line)
-_request_headers = Remembered(_request_header, lambda header: header[0] not in (AUTHORIZATION, REQUEST_ID))
+_request_headers = Remembered(_request_header, lambda header: header[0] is not REQUEST_ID)
 _response_headers = Remembered(_response_header)
 
 

@@ -17,7 +17,7 @@ from chipwise.serve.replica import Replica
 ABOUT = "the replica that has most of the prompt in its cache, less its load"
 CACHE_BLOCKS = 20_000  # remembered for each replica
 OUTSTANDING_WEIGHT = 0.1  # tokens of cache that a token of outstanding work outweighs; replicas work on many requests at once
-RECENT_WEIGHT = 0.02  # chosen on one half of a trace and measured on the other: benchmarks/prefix_routing.py
+RECENT_WEIGHT = 0.01  # chosen on one half of a trace and measured on the other: benchmarks/prefix_routing.py
 RECENT_TOKENS = 8_000_000.0  # sent to all replicas together, after which what was sent lately is halved
 
 
