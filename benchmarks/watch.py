@@ -73,7 +73,7 @@ def _sample_cost() -> tuple[float, float, float]:
     try:
         group = ProbeGroup(
             [
-                nvidia.connect(nvml=_Unlogged(count=GPUS)),
+                nvidia.connect(nvml=_Unlogged(count=GPUS), counters_s=nvidia.COUNTERS_S),
                 host.connect(),
                 program.connect(lambda: [worker.pid, *descendants.below(worker.pid)]),
             ]

@@ -12,7 +12,8 @@ from chipwise.catalog.load import DATA
 from chipwise.catalog.names import Provider, own_provider, providers
 from chipwise.countries import members
 from chipwise.planner.explain.words import headline
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 
 HOURS_PER_MONTH = 730.0
 UNKNOWN = float("nan")  # keeps no comparison

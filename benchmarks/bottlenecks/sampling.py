@@ -31,7 +31,7 @@ class Gpu:
 
 class Program:
     def __init__(self, pid: int, source: str = PROGRAM) -> None:
-        self._probe = program.connect(lambda: [pid, *descendants.below(pid)], tree_s=TREE_S)
+        self._probe = program.connect(lambda: [pid, *descendants.below(pid)], closeness=program.Closeness(tree_s=TREE_S))
         self._source = source
 
     def read(self, at_s: float) -> Sequence[Sample]:

@@ -60,6 +60,7 @@ def true_workload(truth: Truth, result: Characterised, timed: bool = True) -> st
     lines = ["name: truth", steps]
     if truth.model:
         lines += ["kind: train", f"model: {truth.model}", f"batch_samples: {truth.batch}", f"precision: {truth.precision}"]
+        lines.append(f"optimizer: {truth.optimizer}")
     else:
         lines += ["kind: hpc", f"precision: {truth.precision}", f"parallel: {truth.parallel:.2%}"]
     if truth.flop is not None and not truth.model:

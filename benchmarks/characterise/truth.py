@@ -19,6 +19,7 @@ class Truth:
     parallel: float = 0.001  # NumPy divides only products over threads
     model: str = ""  # of a network: its fields as a workload has them
     batch: int = 0
+    optimizer: str = ""
     tolerance: str = ""
 
 
@@ -36,9 +37,10 @@ def _classifier() -> Truth:
         moved += given + taken + (taken if index else 0.0) + 3 * given  # their gradients
     moved += 3 * layers[-1][1]  # the mean over places; its gradient is spread out and divided
     model = (
-        f"{{kind: network, layers: cnn, parameters: {parameters}, macs: {sum(macs) + head}, products: 4, image_size: {side}}}"
+        f"{{kind: network, layers: cnn, parameters: {parameters}, macs: {sum(macs) + head}, products: 4, image_size: {side}, "
+        f"activations: {sum(side * side * after for _, after in channels) + 10}}}"
     )
-    return Truth("image_classifier", flop, moved, "fp32", model=model, batch=batch)
+    return Truth("image_classifier", flop, moved, "fp32", model=model, batch=batch, optimizer="sgd")
 
 
 def _transformer() -> Truth:
@@ -46,13 +48,14 @@ def _transformer() -> Truth:
     tokens = float(length)
     macs = layers * (12 * width * width * tokens + 2 * tokens * tokens * width) + tokens * width * words
     parameters = layers * (12 * width * width + 4 * width) + 2 * width * words
+    given = layers * (3 + 1 + 1 + 4 + 1) * width * length + words * length  # heads, attention, joined, wide, narrow; scores
     model = (
-        f"{{kind: network, layers: vit, parameters: {parameters}, macs: {macs:.0f}, products: {6 * layers + 1}, "
-        f"sequence: {length}, tables: {width * words}}}"
+        f"{{kind: network, layers: vit, parameters: {parameters}, macs: {macs:.0f}, products: {5 * layers + 1}, "
+        f"sequence: {length}, tables: {width * words}, activations: {given}}}"
     )
     attention = layers * 2 * tokens * tokens * width
     flop = 2.0 * batch * (3 * macs + 0.5 * attention)  # attention computes its scores again in the backward pass
-    return Truth("transformer", flop, None, "fp32", model=model, batch=batch)
+    return Truth("transformer", flop, None, "fp32", model=model, batch=batch, optimizer="adamw")
 
 
 def truths() -> tuple[Truth, ...]:

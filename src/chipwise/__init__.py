@@ -114,12 +114,14 @@ if TYPE_CHECKING:
     places_refuse = _DEFAULT.places_refuse
     characterize = _DEFAULT.characterize
     policies = _DEFAULT.policies
+    simulate_serve = _DEFAULT.simulate_serve
     simulate_spot = _DEFAULT.simulate_spot
     bench = _DEFAULT.bench
     load = _DEFAULT.load
     profile = _DEFAULT.profile
     calibrate = _DEFAULT.calibrate
     score = _DEFAULT.score
+    accuracy = _DEFAULT.accuracy
     doctor = _DEFAULT.doctor
     health = _DEFAULT.health
 
@@ -177,6 +179,7 @@ _VERBS = (
     "places_refuse",
     # Compare rules
     "policies",
+    "simulate_serve",
     "simulate_spot",
     # Measure
     "characterize",
@@ -185,6 +188,7 @@ _VERBS = (
     "profile",
     "calibrate",
     "score",
+    "accuracy",
     # Look at what runs
     "doctor",
     "health",
@@ -295,6 +299,7 @@ __all__ = [
     "UnknownName",
     "UnknownOption",
     "Workload",
+    "accuracy",
     "attach",
     "audit",
     "bench",
@@ -345,6 +350,7 @@ __all__ = [
     "run",
     "score",
     "simulate",
+    "simulate_serve",
     "simulate_spot",
     "stop",
     "targets",

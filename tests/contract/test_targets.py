@@ -18,6 +18,7 @@ from chipwise.auditor.auditing import audit, kind_of
 from chipwise.renderer.deployment import Deployment, Volume
 from chipwise.renderer.file import CannotRender, File
 from deployments import NAMES, on_few_offers
+from effort import LONG
 from fixed_deployments import CASES
 from golden_files import cases_of, is_audited
 
@@ -71,7 +72,8 @@ def test_a_target_says_what_it_fits(name: str) -> None:
     assert 10 <= len(target(name).FITS) <= 120
 
 
-@pytest.mark.parametrize("example", NAMES)
+@pytest.mark.chance
+@pytest.mark.parametrize("example", NAMES if LONG else NAMES[::3])
 def test_every_target_renders_an_example_or_refuses_it_with_a_reason(example: str) -> None:
     what = on_few_offers(example)
     for name in target_names():

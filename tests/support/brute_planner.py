@@ -40,7 +40,7 @@ from chipwise.perf.setup import ServingSetup, TrainingSetup
 from chipwise.perf.transformer import Layer, Transformers, layer_of
 from chipwise.perf.under_load import highest_rate, percentiles
 from chipwise.planner.fleet import Fleet, Shape, fleet_of
-from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.choice import Choice
 from chipwise.units import HOUR, MONTH, YEAR
 
 BOOT_S, REPAIR_S, SAVE_BYTES_PER_S = 600.0, 900.0, 2e9

@@ -78,6 +78,15 @@ case $what in
 esac
 """
 
+DMESG = """#!/bin/sh
+# A stand-in for dmesg: what a test writes of this machine, and never of the one that the tests run on.
+cat "$CHIPWISE_ROOT/kernel" 2>/dev/null
+"""
+SMI = """#!/bin/sh
+# A stand-in for nvidia-smi: one device that works.
+echo "0, NVIDIA L4, 570.1, 80, 4000, 60.0, 55"
+"""
+
 DOCKER = """#!/bin/sh
 # A stand-in for docker: it writes down what it was asked, has every image but those called missing, and runs nothing.
 echo "$*" >> "$CHIPWISE_ROOT/docker"
@@ -158,7 +167,9 @@ class Hall:
         for name, text in {
             "stand-in-shutdown": SHUTDOWN,
             "aws": CLI,
+            "dmesg": DMESG,
             "docker": DOCKER,
+            "nvidia-smi": SMI,
             "systemctl": NOTHING,
             "shutdown": NOTHING,
         }.items():
@@ -183,6 +194,7 @@ class Hall:
             "CHIPWISE_ASK_S": "0",
             "CHIPWISE_UPLOAD_S": "1",
             "CHIPWISE_LOADAVG": str(self.programs / "loadavg"),
+            "CHIPWISE_DMESG": str(self.programs / "dmesg"),
             "STAND_IN_URL": self.aws.moto,
             "STAND_IN_SECRETS": str(self.programs),
         }

@@ -12,8 +12,9 @@ from chipwise.planner.reasons.goals import MissesDeadline
 from chipwise.planner.reasons.limits import OverQuota, StagesOverQuota
 from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.remedies import Advice, Ease
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.pipeline import Alternative, Excluded, Lack, Moved, PipelinePlan, Placed, Rival, Totals
-from chipwise.planner.values.plan import Choice, Missing, Obstacle
+from chipwise.planner.values.plan import Missing, Obstacle
 from chipwise.units import GIB
 
 HOUR = plans.HOUR

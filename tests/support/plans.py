@@ -12,7 +12,8 @@ from chipwise.planner.reasons.goals import MissesDeadline
 from chipwise.planner.reasons.limits import DoesNotRun, NotOffered, Rule, RuleKind
 from chipwise.planner.reasons.sizes import LacksMemory
 from chipwise.planner.remedies import Ease
-from chipwise.planner.values.plan import Choice, Counts, Loss, Missing, Obstacle, Plan, Service, Turn
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Counts, Loss, Missing, Obstacle, Plan, Service, Turn
 from chipwise.planner.values.split import TrainingSplit
 from chipwise.planner.why_lost import beaten
 

@@ -12,7 +12,7 @@ from chipwise.api.audit import audit
 from chipwise.auditor.finding import Finding
 
 CORPUS = Path(__file__).resolve().parents[2] / "benchmarks" / "audit_corpus"
-PARTS = ("open", "aside", "later", "last", "second", "third", "fourth", "fifth")
+PARTS = ("open", "aside", "later", "last", "second", "third", "fourth", "fifth", "sixth")
 NEAR = 6  # lines: what is missing has no line of its own
 BUILT_PARTS = ("second", "fourth")  # with overlays, whose faults are there only when they are built
 _NO_TOOL = ("templates not rendered: helm is not installed", "patches not applied: neither")  # true, and of this machine
@@ -73,11 +73,19 @@ SAME = {
     "restart-policy": ("job-policy",),
     "no-taint": ("accelerator-taints",),
     "consolidation": ("node-expiry",),
-    "bounds": ("machine-bounds",),
+    "bounds": ("machine-bounds", "autoscaling-bounds"),
     "no-gpu": ("no-accelerators",),
     "floating-tag": ("unpinned-image",),
     "bf16-on-volta": ("precision-chip",),
     "not-indexed": ("job-policy",),
+    "deadline": ("short-startup",),
+    "fractional-gpu": ("device-limits",),
+    "public-endpoint": ("open-network",),
+    "ray-gpus": ("too-few-devices",),
+    "queue-missing": ("quota",),
+    "idle-cluster": ("idle-accelerators",),
+    "launchers-per-node": ("too-few-devices",),
+    "ordered-start": ("rendezvous",),
 }
 
 

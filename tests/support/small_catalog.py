@@ -2,7 +2,7 @@
 
 Selected from the real rows, so that it cannot fall behind them: of every provider, chip, way to buy and size of machine the
 cheapest offer that may win, in each region that examples name and once elsewhere. It has every chip and every trade-off, and
-a thirteenth of the offers: not every machine in every region.
+a thirteenth of the offers: not every machine in every region. Of serverless services it has those of five providers.
 """
 
 from __future__ import annotations
@@ -32,13 +32,23 @@ HOMES = frozenset(
         ("azure", "uksouth"),
     }
 )
+SERVERLESS = frozenset({"aws", "gcp", "azure", "modal", "runpod"})
+ENDPOINTS = ("ml.g5.xlarge", "ml.g5.12xlarge", "ml.p4d.24xlarge", "ml.p5.48xlarge", "ml.inf2.xlarge")  # of 25 of SageMaker
 _packaged = load._packaged
 
 
 @cache
 def small_catalog(prices: bool = True) -> Catalog:
     whole = _packaged(prices)
-    return replace(whole, offers=_selected(whole)) if prices else whole
+    if not prices:
+        return whole
+    few = replace(whole, offers=_selected(whole))
+    few._tables["serverless"] = tuple(
+        row
+        for row in whole.rows("serverless")
+        if row.provider in SERVERLESS and (row.hardware in ENDPOINTS or not row.hardware.startswith("ml."))
+    )
+    return few
 
 
 def _selected(catalog: Catalog) -> Offers:

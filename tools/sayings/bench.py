@@ -19,7 +19,8 @@ from chipwise.catalog.offer import PURCHASES
 from chipwise.errors import ChipwiseError
 from chipwise.planner.fleet import Index
 from chipwise.planner.tails import BOOT_S
-from chipwise.planner.values.plan import Choice, Plan, Rows
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan, Rows
 from chipwise.planner.values.split import GenerationSplit
 from chipwise.predictor import transformer as estimating
 from chipwise.predictor.samples import predict_samples

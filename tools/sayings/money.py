@@ -11,7 +11,7 @@ import numpy as np
 from chipwise.api.verbs import tco
 from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Purchase
 from chipwise.money.tco_values import TcoRequest
-from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.choice import Choice
 from sayings.bench import Asked, Bench, short
 from sayings.judging import Number, Outcome, Table, Varied, every, judge, outcome
 

@@ -21,13 +21,16 @@ VENDORS = ("nvidia", "amd", "neuron")
 ENDS_WITHIN_S = 2.0
 
 
-def device_probes(numbers: Collection[int] | None = None) -> tuple[list[Probe], list[ChipwiseError]]:
-    """Of the devices of this machine: all, or those with these numbers, of whichever vendor; and why not of the others."""
+def device_probes(numbers: Collection[int] | None = None, *, for_long: bool = False) -> tuple[list[Probe], list[ChipwiseError]]:
+    """Of the devices of this machine: all, or those with these numbers, of whichever vendor; and why not of the others.
+    `for_long`: sampled as long as a job runs, so that what costs much is read less often."""
     probes: list[Probe] = []
     failures: list[ChipwiseError] = []
     for vendor in VENDORS if numbers is None or numbers else ():
         try:
-            probes.append(import_module(f"chipwise.adapters.probes.{vendor}").connect(numbers))
+            module = import_module(f"chipwise.adapters.probes.{vendor}")
+            rarely = {"counters_s": module.COUNTERS_S} if for_long and hasattr(module, "COUNTERS_S") else {}
+            probes.append(module.connect(numbers, **rarely))
         except ChipwiseError as error:
             failures.append(error)
             if isinstance(error, BadInput):

@@ -6,7 +6,7 @@ import runpy
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chipwise.adapters import plugins
 from chipwise.errors import BadInput, UnknownName
@@ -33,7 +33,7 @@ SYNTHETIC_TICK_S = 600.0
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
     name: str
-    kind: str  # what it decides: spot
+    kind: str  # what it decides: spot, serve
     summary: str
     needs: str
 
@@ -78,28 +78,36 @@ def listed() -> list[PolicyEntry]:
 def spot_policy(name: str) -> Begin:
     """By its name, or from a Python file that defines `decide(state)` or `begin(job, count)`."""
     if name.endswith(".py"):
-        return _of_file(Path(name).expanduser())
+        path = Path(name).expanduser()
+        names = names_of_file(path, "decide(state)", "begin(job, count)")
+        if callable(begin := names.get("begin")):
+            own: Begin = begin
+            return own
+        return single_scenarios(path.name, names["decide"])
+    ours: Begin = policy_of("spot", name).begin
+    return ours
+
+
+def policy_of(kind: str, name: str) -> Any:
+    """The module of a policy that decides this."""
     module = plugins.load(PACKAGE, GROUP, name)
-    if module is None or getattr(module, "KIND", "") != "spot":
-        names = [entry.name for entry in listed() if entry.kind == "spot"]
-        raise UnknownName("spot policy", name, nearest(name, names), remedy="chipwise policies lists them.")
-    begin: Begin = module.begin
-    return begin
+    if module is None or getattr(module, "KIND", "") != kind:
+        names = [entry.name for entry in listed() if entry.kind == kind]
+        raise UnknownName(f"{kind} policy", name, nearest(name, names), remedy="chipwise policies lists them.")
+    return module
 
 
-def _of_file(path: Path) -> Begin:
+def names_of_file(path: Path, decide: str, begin: str) -> dict[str, Any]:
+    """What a user's own policy defines: one of the two at least, as they are shown here with their arguments."""
     if not path.is_file():
-        raise BadInput(f"{path} is not there.", remedy="Give a Python file that defines decide(state).")
+        raise BadInput(f"{path} is not there.", remedy=f"Give a Python file that defines {decide}.")
     try:
         names = runpy.run_path(str(path))
     except Exception as error:
         raise BadInput(f"{path} could not be run: {type(error).__name__}: {str(error)[:200]}") from error
-    if callable(begin := names.get("begin")):
-        own: Begin = begin
-        return own
-    if not callable(decide := names.get("decide")):
-        raise BadInput(f"{path} defines neither decide(state) nor begin(job, count).")
-    return single_scenarios(path.name, decide)
+    if not callable(names.get("begin")) and not callable(names.get("decide")):
+        raise BadInput(f"{path} defines neither {decide} nor {begin}.")
+    return names
 
 
 def simulate_spot(question: SpotQuestion, report: Report) -> list[SpotAnswer]:
@@ -189,23 +197,27 @@ def _traces(path: Path, question: SpotQuestion) -> list[Series]:
     table = next((path / name for name in WINDOWS if (path / name).is_file()), None)
     if table is not None:
         return _evaluation(table, question)
-    files = sorted(one for one in path.rglob("*") if one.is_file() and _is_trace(one.relative_to(path)))
+    return [_series(file, question) for file in trace_files(path, (".json", ".csv", ".txt"))]
+
+
+def trace_files(path: Path, endings: tuple[str, ...]) -> list[Path]:
+    """Of a folder, those that end so, also with .gz."""
+    files = [file for file in path.rglob("*") if file.is_file() and _is_trace(file.relative_to(path), endings)]
     if not files:
-        raise BadInput(f"{path} has no traces.", remedy="Traces are .json, .csv or .txt files, also with .gz.")
-    return [_series(file, question) for file in files]
+        kinds = f"{', '.join(endings[:-1])} or {endings[-1]}"
+        raise BadInput(f"{path} has no traces.", remedy=f"Traces are {kinds} files, also with .gz.")
+    return sorted(files)
 
 
-def _is_trace(path: Path) -> bool:
-    return path.name.removesuffix(".gz").endswith((".json", ".csv", ".txt")) and not any(
-        part.startswith(".") for part in path.parts
-    )
+def _is_trace(path: Path, endings: tuple[str, ...]) -> bool:
+    return path.name.removesuffix(".gz").endswith(endings) and not any(part.startswith(".") for part in path.parts)
 
 
 def _series(path: Path, question: SpotQuestion) -> Series:
-    return read_series(path.name, _content(path), tick_s=question.tick_s, available_is=question.available_is)
+    return read_series(path.name, content_of(path), tick_s=question.tick_s, available_is=question.available_is)
 
 
-def _content(path: Path) -> bytes:
+def content_of(path: Path) -> bytes:
     try:
         content = read_bytes(path, MOST_BYTES)
     except OSError as error:
@@ -217,7 +229,7 @@ def _content(path: Path) -> bytes:
 
 def _evaluation(table: Path, question: SpotQuestion) -> list[Series]:
     """The windows of the public evaluation, out of the series in the folder beside it."""
-    windows = evaluated(read_windows(table.name, _content(table)))
+    windows = evaluated(read_windows(table.name, content_of(table)))
     folder = table.parent.parent / EVALUATED_SERIES
     series_by_name: dict[str, Series] = {}
     for name in dict.fromkeys(window.series for window in windows):

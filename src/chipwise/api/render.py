@@ -17,8 +17,9 @@ import numpy as np
 from chipwise.api.catalog.check import check
 from chipwise.api.verbs import plan_any_checked
 from chipwise.errors import BadInput, NoResult, UnknownName
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.pipeline import PipelinePlan
-from chipwise.planner.values.plan import Choice, Plan, Service
+from chipwise.planner.values.plan import Plan, Service
 from chipwise.renderer import targets
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.describing import describe

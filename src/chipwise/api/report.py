@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from chipwise.workload.common import Common
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
+    from chipwise.scale.simulator.compared import ReplicaTimeline, ServeAnswer
 
 TOP = 1000  # choices a report asks for: the ranking can be filtered, and the matrix of providers shall miss none
 
@@ -59,3 +61,13 @@ def write_comparison(comparison: Comparison, path: Path, today: date, force: boo
     from chipwise.report.compare_page import compare_page
 
     whole.write_named(path, compare_page(comparison, today), force)
+
+
+def write_scaling(
+    answers: Sequence[ServeAnswer], timelines: Sequence[ReplicaTimeline], path: Path, share: float, *, force: bool = False
+) -> None:
+    from chipwise.adapters.clock import today
+    from chipwise.adapters.stores import whole
+    from chipwise.report.scaling_page import scaling_page
+
+    whole.write_named(path, scaling_page(answers, timelines, share, today()), force)

@@ -31,6 +31,7 @@ from chipwise.auditor.source import (
     look,
     read_dockerfile,
 )
+from chipwise.auditor.stack_values import is_stack, read_stack
 from chipwise.auditor.terraform import read_terraform, read_terraform_json
 from chipwise.auditor.yaml_files import read_yaml
 
@@ -91,7 +92,18 @@ def audit(files: Iterable[tuple[str, str | Unreadable]], builds: Mapping[str, Bu
     findings.sort(key=lambda one: (_ORDER[one.weight], one.path, one.line, one.rule, one.what))
     unseen = {*foreign, *(patches - read.built)}
     audited = tuple(path for path in dict.fromkeys(read.audited) if path not in unseen)
-    return Audit(tuple(dict.fromkeys(findings)), audited, tuple(read.skipped))
+    return Audit(tuple(_without_repeats(findings)), audited, tuple(read.skipped))
+
+
+def _without_repeats(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """What two objects share, such as the runtime of several models of KServe, is told once: titles end at the colon."""
+    seen = set[tuple[object, ...]]()
+    for finding in findings:
+        title, colon, rest = finding.what.partition(": ")
+        key = (finding.rule, finding.weight, finding.path, finding.line, rest if colon else title)
+        if key not in seen:
+            seen.add(key)
+            yield finding
 
 
 def _placed(read: _Read, finding: Finding) -> Finding:
@@ -144,6 +156,8 @@ class _Read:
                 for document in read_yaml(path, text):
                     if isinstance(document, Unreadable):
                         self.tell(path, document)
+                    elif is_stack(document.body):
+                        self.manifests += read_stack(path, document.body)
                     elif document.kind != "CustomResourceDefinition":  # large, and a language rather than something that runs
                         (self.compose if "services" in document.body and not document.kind else self.manifests).append(document)
             case "terraform":

@@ -13,9 +13,14 @@ from chipwise.auditor.source import Located, LocatedList, line_of, whole_number
 TENSOR = ("--tensor-parallel-size", "--tensor_parallel_size", "-tp", "--tp", "--tp-size", "--num-shard", "--num_shard")
 PIPELINE = ("--pipeline-parallel-size", "--pipeline_parallel_size", "-pp", "--pp", "--pp-size")
 DATA = ("--data-parallel-size", "--data_parallel_size", "-dp")
-PROCESSES = ("--nproc-per-node", "--nproc_per_node", "--num_gpus", "--num-gpus")
+PROCESSES = ("--nproc-per-node", "--nproc_per_node", "--num_gpus", "--num-gpus", "trainer.devices")
 RANKS = ("--num_processes", "--num-processes")  # of Accelerate, on all machines together
-NODES = ("--nnodes", "--num_machines", "--num-machines", "--num_nodes", "--num-nodes")
+NODES = ("--nnodes", "--num_machines", "--num-machines", "--num_nodes", "--num-nodes", "trainer.num_nodes")
+MEGATRON = (  # what one copy of a model is split over; the rest of the ranks are copies
+    ("--tensor-model-parallel-size",),
+    ("--pipeline-model-parallel-size",),
+    ("--context-parallel-size",),
+)
 PORT = ("--port", "--http-port", "--http_port")
 _FLAG_C = re.compile(r"-[a-z]*c")
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chipwise.auditor.commands import words_of_container
-from chipwise.auditor.source import Located, LocatedList, Manifest, Sources, line_of, listed, look, mapped, whole_number
+from chipwise.auditor.source import At, Located, LocatedList, Manifest, Sources, line_of, listed, look, mapped, whole_number
 
 _SPOT_LABELS = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
 ACCELERATORS = ("nvidia.com/", "amd.com/gpu", "aws.amazon.com/neuron", "google.com/tpu", "habana.ai/", "gpu.intel.com/")
 _NO_PODS = ("NodePool", "ConfigMap", "Secret", "CustomResourceDefinition", "ConstraintTemplate", "LimitRange")
 _RUNTIMES = ("ServingRuntime", "ClusterServingRuntime")  # an InferenceService gives the rest
+_PARTIAL = (*_RUNTIMES, "StackModel", "LLMInferenceService")  # a chart, or a configuration of the cluster, gives the rest
 _SINGLE = ("mainContainer", "container", "script")  # one container where others have a list: Dynamo, Argo Workflows
 _CONTAINER_KEYS = {"image", "command", "args", "resources", "env"}
 
@@ -51,7 +52,9 @@ class Pod:
 
 
 def title_of(pod: Pod, container: Located) -> str:
-    return f"{pod.owner.title}: container {container.get('name', '?')}"
+    """The one container of a component, or of a model, has no name."""
+    name = container.get("name")
+    return f"{pod.owner.title}: container {name}" if name else pod.owner.title
 
 
 def chips_of(container: Located) -> dict[str, int]:
@@ -71,8 +74,24 @@ def is_device_plugin(pod: Pod) -> bool:
 
 def pods_of(sources: Sources, partial: bool = False) -> Iterator[Pod]:
     """`partial`: also those of which the file says only a part, such as the `model` of an InferenceService."""
+    runtimes = {one.name: one for one in sources.manifests if one.kind in _RUNTIMES} if partial else {}
     for manifest in sources.manifests:
-        yield from (pod for pod in pods_in(manifest) if partial or not pod.partial)
+        for pod in pods_in(manifest):
+            if partial or not pod.partial:
+                yield _with_runtime(pod, runtimes) if runtimes and manifest.kind == "InferenceService" else pod
+
+
+def _with_runtime(pod: Pod, runtimes: Mapping[str, Manifest]) -> Pod:
+    """A model of KServe with the container of the runtime that it names; what it says itself goes before that."""
+    for model in pod.mains:
+        runtime = runtimes.get(str(model.get("runtime")))
+        for container in listed(look(runtime.body, "spec", "containers")) if runtime else ():
+            if runtime and isinstance(container, Located):
+                joined = _placed_in(container, runtime.path)
+                joined.update(model)
+                joined.lines.update(model.lines)
+                return replace(pod, spec=_with_container(pod.spec, "model", joined))
+    return pod
 
 
 def pods_in(manifest: Manifest) -> Iterator[Pod]:
@@ -89,7 +108,7 @@ def _shaped(manifest: Manifest, value: Any, labels: Located | None, above: tuple
         return
     containers = value.get("containers")
     if isinstance(containers, list) and (not containers or any(map(_is_container, containers))):
-        yield Pod(manifest, value, partial=manifest.kind in _RUNTIMES, labels=labels, above=above)
+        yield Pod(manifest, value, partial=manifest.kind in _PARTIAL, labels=labels, above=above)
         return
     above = (*above, value)
     metadata = value.get("metadata")
@@ -159,6 +178,21 @@ def _copied(source: Located) -> Located:
     changed.update(source)
     changed.line, changed.lines = source.line, dict(source.lines)
     return changed
+
+
+def _placed_in(value: Any, path: str) -> Any:
+    """The same value, whose lines know that they are of this file."""
+    if isinstance(value, Located):
+        mapping = Located()
+        mapping.update({key: _placed_in(item, path) for key, item in value.items()})
+        mapping.line, mapping.lines = At(value.line, path), {key: At(line, path) for key, line in value.lines.items()}
+        return mapping
+    if isinstance(value, LocatedList):
+        items = LocatedList()
+        items += [_placed_in(item, path) for item in value]
+        items.lines = [At(line, path) for line in value.lines]
+        return items
+    return value
 
 
 def node_labels(spec: Located) -> dict[str, tuple[str, ...]]:

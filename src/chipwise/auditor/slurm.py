@@ -10,6 +10,14 @@ from chipwise.auditor.source import Located, Manifest
 _DIRECTIVE = re.compile(r"^#SBATCH\s+(--?[\w-]+)(?:[=\s]\s*([^\s#]+))?", re.MULTILINE)
 _NODES = ("--nodes", "-N")
 _DEVICES = ("--gres", "--gpus-per-node")
+_FURTHER = {
+    "--ntasks-per-node": "tasks_per_node",
+    "--array": "array",
+    "-a": "array",
+    "--output": "log",
+    "-o": "log",
+    "--requeue": "requeue",
+}
 
 
 def is_slurm(text: str) -> bool:
@@ -23,6 +31,8 @@ def read_slurm(path: str, text: str) -> Manifest:
         line = text.count("\n", 0, directive.start()) + 1
         if directive[1] in _NODES:
             _put(body, "num_nodes", directive[2], line)
+        elif directive[1] in _FURTHER:
+            _put(body, _FURTHER[directive[1]], directive[2] or "true", line)
         elif directive[1] in _DEVICES and directive[2]:
             name = ":".join(part for part in directive[2].removeprefix("gpu:").split(":") if part)
             _put(resources, "accelerators", f"gpu:{name}" if name.isdecimal() else name, line)

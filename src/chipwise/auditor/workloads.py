@@ -29,8 +29,8 @@ def copies(pod: Pod, scaled: Iterable[str] = ()) -> int:
             return max(1, whole_number(look(spec, "replicas"))) * max(
                 1, whole_number(look(spec, "leaderWorkerTemplate", "size"))
             )
-    count = 1
-    for mapping in pod.above:
+    count = max(1, whole_number(look(spec, "replicas"))) if pod.owner.kind == "StackModel" else 1
+    for mapping in pod.above if count == 1 else ():
         count *= max(1, whole_number(mapping.get("replicas")), whole_number(mapping.get("parallelism")))
     return count
 

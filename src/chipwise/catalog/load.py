@@ -73,6 +73,12 @@ def load(
     return _join(_packaged_rows() if data == DATA else _read(data), chips, machines, regions, offers, own_offers, data, prices)
 
 
+def chips_alone(own: Sequence[Chip] = ()) -> Catalog:
+    """Without machines, regions and prices: enough to know a chip by what its driver calls it, in a twentieth of the time."""
+    chips = {chip.name: chip for chip in (*read_chips(), *own)}
+    return Catalog(chips=chips, machines=(), regions=(), offers=Offers((), ()), data=DATA)
+
+
 class _Rows(NamedTuple):
     chips: tuple[Chip, ...]
     machines: tuple[Machine, ...]

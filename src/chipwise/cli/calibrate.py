@@ -16,20 +16,23 @@ _ROW_LIMIT = 12
 
 @click.command()
 @click.argument("path", metavar="[MEASURED.csv]", required=False)
+@click.option("--from-runs", is_flag=True, help="Fit your finished runs; settings.yaml must allow it.")
 @click.option("--dry-run", is_flag=True, help="Show the result; store nothing.")
 @click.option("--force", is_flag=True, help="Store it even if held-out runs come out worse.")
 @click.option("--forget", is_flag=True, help="Remove the stored calibration.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def calibrate(path: str | None, dry_run: bool, force: bool, forget: bool, as_json: bool) -> None:
+def calibrate(path: str | None, from_runs: bool, dry_run: bool, force: bool, forget: bool, as_json: bool) -> None:
     """Fit factors to your own runs (CSV or JSON lines, as for `score`) and use them in later predictions.
 
     Groups of runs are left out in turn to see whether the factors help; if not, nothing is stored. A new calibration
-    replaces the old one. Without a file, shows what is stored.
+    replaces the old one. Without a file, shows what is stored. --from-runs takes the runs of your workload files from the
+    database, if settings.yaml of the config directory says calibrate_from_runs: true.
 
     \b
     Examples:
       chipwise calibrate measured.csv
       chipwise calibrate measured.csv --dry-run --json
+      chipwise calibrate --from-runs
       chipwise calibrate --forget
     """
     from chipwise.api.measure import calibrate as calibration
@@ -42,7 +45,7 @@ def calibrate(path: str | None, dry_run: bool, force: bool, forget: bool, as_jso
 
     session = open_session()
     if forget:
-        if path is not None:
+        if path is not None or from_runs:
             raise BadInput("--forget takes no file.", remedy="Run --forget first, then calibrate again.")
         removed = calibration.forget(session)
         if as_json:
@@ -50,7 +53,9 @@ def calibrate(path: str | None, dry_run: bool, force: bool, forget: bool, as_jso
         else:
             text.show_lines(f"Forgotten: {removed}. Predictions are the packaged ones again.")
         return
-    if path is None:
+    if from_runs and path is not None:
+        raise BadInput("--from-runs takes no file.", remedy="Give a file or --from-runs.")
+    if path is None and not from_runs:
         current = stored(session.config.calibration)
         if current is None:
             raise NoResult("No calibration is stored.", remedy="chipwise calibrate MEASURED.csv makes one.")
@@ -59,8 +64,11 @@ def calibrate(path: str | None, dry_run: bool, force: bool, forget: bool, as_jso
         else:
             _show_stored(current)
         return
-    typed = standard_input() if path == "-" else None
-    result = calibration.calibrate(session, path, typed, dry_run=dry_run, force=force)
+    if path is None:
+        result = calibration.calibrate_from_runs(session, dry_run=dry_run, force=force)
+    else:
+        typed = standard_input() if path == "-" else None
+        result = calibration.calibrate(session, path, typed, dry_run=dry_run, force=force)
     if as_json:
         text.show_json(calibration_view(result))
     else:
@@ -87,7 +95,7 @@ def _show(result: Calibration) -> None:
     text.show_title(f"{result.measured.name}: {text.plural(len(result.measured.rows), 'row')}, {result.used:,} used")
     left = [(f"{count:,} left out", reason) for reason, count in result.refused[:8]]
     blank = len(result.measured.rows) - result.used - sum(count for _, count in result.refused)
-    if blank:
+    if blank > 0:
         left.append((f"{blank:,} left out", "no metric_value"))
     if result.far:
         left.append((f"{result.far:,} far off", "more than three times the prediction or a third of it: check the units"))

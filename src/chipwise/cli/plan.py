@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from chipwise.api import Constraints
     from chipwise.api.session.wiring import Session
     from chipwise.errors import BadInput
+    from chipwise.planner.values.choice import Choice
     from chipwise.planner.values.pipeline import PipelinePlan
-    from chipwise.planner.values.plan import Choice, Plan
+    from chipwise.planner.values.plan import Plan
     from chipwise.views.plan import Why
     from chipwise.workload.common import Common
 

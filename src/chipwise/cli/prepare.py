@@ -37,7 +37,14 @@ def prepare(ctx: click.Context, /, engine: str, dry_run: bool, policy: bool, as_
         return
     if as_json:
         parts = [{"state": state, "kind": kind, "name": name} for state, kind, name in result.parts]
-        text.show_json({"parts": parts, "engine": {engine: result.fields}, "complete": result.complete})
+        text.show_json(
+            {
+                "parts": parts,
+                "engine": {engine: result.fields},
+                "complete": result.complete,
+                "warnings": list(result.warnings),
+            }
+        )
     else:
         text.show_table(
             [text.Column("state"), text.Column("what"), text.Column("name", flexible=True)], list(map(list, result.parts))
@@ -52,4 +59,5 @@ def prepare(ctx: click.Context, /, engine: str, dry_run: bool, policy: bool, as_
                 *(f"# {line}" for line in textwrap.wrap(result.reason, text.width() - 2))
             )  # a comment, however folded
             text.show_lines(*yaml.safe_dump({engine: dict(result.fields)}, sort_keys=False).splitlines())
+        text.say(*result.warnings)
     ctx.exit(0 if result.complete else 1)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from chipwise.cli.options import HtmlReport, reporting
 from chipwise.cli.parameter_types import AboveZero, WholeNumber
 
 
@@ -41,19 +42,42 @@ class Tick(click.ParamType[float]):
 
     name = "duration"
 
+    def __init__(self, *, zero: bool = False) -> None:
+        self.zero = zero
+
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         from chipwise.errors import BadInput
         from chipwise.units import parse_seconds
 
         seconds = parse_seconds(str(value))
-        if seconds <= 0:
-            raise BadInput(f"--tick: {str(value)[:40]!r} is not possible.", remedy="Allowed: times above zero, such as 600s.")
+        if seconds < 0 or (seconds == 0 and not self.zero):
+            flag, above = param.opts[0] if param is not None else "value", "of zero or more" if self.zero else "above zero"
+            raise BadInput(f"{flag}: {str(value)[:40]!r} is not possible.", remedy=f"Allowed: times {above}, such as 600s.")
         return seconds
+
+
+class StepTimes(click.ParamType[tuple[float, float]]):
+    """Two times, the shorter first."""
+
+    name = "duration,duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        from chipwise.errors import BadInput
+        from chipwise.units import parse_seconds
+
+        times = [parse_seconds(part) for part in str(value).split(",")]
+        if len(times) != 2 or not 0.0 < times[0] <= times[1]:
+            raise BadInput(f"--step: {str(value)[:40]!r} is not possible.", remedy="Write two times, such as 7ms,40ms.")
+        return times[0], times[1]
 
 
 @click.group()
 def simulate() -> None:
-    """Compare policies on traces: what each would have cost, against the range_text possible."""
+    """Compare policies on traces: what each would have cost, against the best that was possible."""
+
+
+def _names(policies: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, (name.strip() for name in policies.split(",")))))
 
 
 @simulate.command()
@@ -110,7 +134,7 @@ def spot(
     from chipwise.cli.progress import progress
 
     question = SpotQuestion(
-        policies=tuple(dict.fromkeys(filter(None, (name.strip() for name in policy.split(","))))),
+        policies=_names(policy),
         trace=trace,
         synthetic=synthetic,
         tick_s=tick,
@@ -137,3 +161,132 @@ def spot(
         for answer in answers
     ]
     text.show_table(columns, rows)
+
+
+@simulate.command()
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Load as CSV (timestamp, input and output tokens; or requests per interval), JSON lines, or a folder of them.",
+)
+@click.option("--synthetic", default=None, metavar="SETTINGS", help="Invent a load, for example hours=24,rate=50,swing=0.5.")
+@click.option(
+    "--policy",
+    default="hpa,queue-depth,knative,keda,target-tracking,seasonal,learned-headroom",
+    show_default=True,
+    metavar="NAME,...",
+    help="Policies (hpa:80 for a target of 80%), bare-work, clairvoyant, or Python files that define decide(signals).",
+)
+@click.option(
+    "--replica-rate", type=AboveZero(1e9), default=None, help="Requests per second of a busy replica. [default: mean load / 20]"
+)
+@click.option(
+    "--concurrency", type=AboveZero(1e6), default=16.0, show_default=True, help="Requests that a replica works on at once."
+)
+@click.option("--cold-start", type=Tick(zero=True), default="180s", show_default=True, help="Time until a new replica answers.")
+@click.option("--wait", type=Tick(zero=True), default="10s", show_default=True, help="Goal: a request waits at most so long.")
+@click.option("--share", type=AboveZero(0.99999), default=0.99, show_default=True, help="Goal: share of requests that do.")
+@click.option(
+    "--input-weight", type=AboveZero(1e3), default=0.25, show_default=True, help="Work of an input token; an output token is 1."
+)
+@click.option(
+    "--level",
+    type=click.Choice(["pooled", "servers", "tokens"]),
+    default="pooled",
+    show_default=True,
+    help="Replicas as one fast server, as servers with one request each, or with continuous batching of tokens.",
+)
+@click.option(
+    "--step", type=StepTimes(), default="6.6ms,41.2ms", show_default=True, help="For tokens: a step of 1 and of all slots."
+)
+@click.option("--slots", type=WholeNumber(1, 10**5), default=256, show_default=True, help="For tokens: sequences at once.")
+@click.option(
+    "--prompt-rate", type=AboveZero(1e9), default=19_000.0, show_default=True, help="For tokens: prompt tokens per second."
+)
+@click.option("--kv-tokens", type=WholeNumber(1, 10**10), default=400_000, show_default=True, help="For tokens: KV memory.")
+@click.option("--gaps", is_flag=True, help="Accept traces with long pauses.")
+@click.option("--seed", type=WholeNumber(0, 10**9), default=0, help="Seed the random numbers of loads that are given as rates.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reporting()
+def serve(
+    trace: Path | None,
+    synthetic: str | None,
+    policy: str,
+    replica_rate: float | None,
+    concurrency: float,
+    cold_start: float,
+    wait: float,
+    share: float,
+    input_weight: float,
+    level: str,
+    step: tuple[float, float],
+    slots: int,
+    prompt_rate: float,
+    kv_tokens: int,
+    gaps: bool,
+    seed: int,
+    as_json: bool,
+    report: HtmlReport,
+) -> None:
+    """Scale a service by several policies: who waits, and what it costs.
+
+    Replicas answer requests in the order of arrival and share the work. A replica is paid for from its order on, and
+    answers after its cold start. The bound is a plan that knows the whole load and lets nobody wait longer than the
+    goal: a policy may cost less if it lets some.
+
+    \b
+    Examples:
+      chipwise simulate serve --synthetic hours=6,rate=20 --policy hpa:60,hpa:80,learned-headroom
+      chipwise simulate serve --trace requests.csv --replica-rate 1.5 --policy hpa,mine.py --html report.html
+    """
+    from dataclasses import asdict
+
+    from chipwise.api.scaling import ServeQuestion, simulate_serve
+    from chipwise.cli import text
+    from chipwise.cli.progress import progress
+
+    report.check()
+    question = ServeQuestion(
+        policies=_names(policy),
+        trace=trace,
+        synthetic=synthetic,
+        replica_rate=replica_rate,
+        concurrency=concurrency,
+        cold_start_s=cold_start,
+        wait_s=wait,
+        share=share,
+        input_weight=input_weight,
+        level=level,
+        step_s=step,
+        slots=slots,
+        prompt_tokens_per_s=prompt_rate,
+        kv_tokens=kv_tokens,
+        gaps=gaps,
+        seed=seed,
+    )
+    with progress("Simulating") as follow:
+        answers, timelines = simulate_serve(question, follow)
+    if report.path is not None:
+        from chipwise.api.report import write_scaling
+
+        write_scaling(answers, timelines, report.path, share, force=report.force)
+    if as_json:
+        text.show_json([asdict(answer) for answer in answers])
+        return
+    columns = [
+        text.Column("policy"),
+        *(text.Column(name, right=True) for name in ("requests", f"within {wait:g} s", "replica-hours", "to bound")),
+    ]
+    rows = [
+        [
+            answer.policy,
+            f"{answer.requests:,}",
+            "" if answer.within_goal is None else f"{answer.within_goal:.2%}",
+            f"{answer.replica_hours:,.1f}",
+            f"{answer.ratio_to_bound:.3f}x",
+        ]
+        for answer in answers
+    ]
+    text.show_table(columns, rows)
+    report.say_written()

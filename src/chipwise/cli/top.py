@@ -23,8 +23,9 @@ def top(every: float, once: bool, as_json: bool) -> None:
     """Watch running jobs and what they use: CPU, memory, GPU, steps.
 
     GPU use says that something ran, and SM how much of the chip worked (NVIDIA Hopper and newer, with chipwise[nvidia]). Blank
-    means that the driver reports none; chipwise watch JOB shows more. For jobs on a cluster or in a cloud the use is not known;
-    their requested or assigned machines and GPUs are shown.
+    means that the driver reports none; chipwise watch JOB shows more. A finding is the doctor's first over the last minute
+    (chipwise doctor JOB explains it). For jobs on a cluster or in a cloud the use is not known; their requested or assigned
+    machines and GPUs are shown.
     """
     from rich.console import Console
     from rich.live import Live
@@ -73,6 +74,7 @@ def _table(standings: list[Standing]) -> Table:
             _memory(standing),
             f"{standing.step:,}" if standing.step is not None else "",
             "" if standing.is_here else standing.engine,
+            "none" if standing.finding == "" else standing.finding or "",
         ]
         for standing in standings
     ]
@@ -101,6 +103,7 @@ _COLUMNS = (
     ("GPU memory", True),
     ("step", True),
     ("at", False),
+    ("finding", False),
 )
 _MINIMUM_WIDTH = 12  # letters of a job's name
 _ALWAYS = ("job", "phase", "for", "CPU", "memory")

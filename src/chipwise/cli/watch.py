@@ -47,7 +47,8 @@ def watch(
 
     Busy says only that something ran. SM, tensor and DRAM say how much of the chip worked: they need NVIDIA Hopper or newer.
     Jobs of this machine are sampled while they run, so that watching one shows its whole history. A sensor that is missing is
-    a dash, and the reason is below the table.
+    a dash, and the reason is below the table. The last line is the doctor's first finding over the last minute; chipwise doctor
+    says more.
 
     \b
     Examples:
@@ -67,7 +68,7 @@ def watch(
     if replay is not None:
         if job is not None or pid is not None or everything or scrape or record or serve:
             raise BadInput("--replay cannot be combined with what is watched now.", remedy="Give --replay FILE alone.")
-        recorded, is_cut = watching.replayed(replay)
+        recorded, is_cut = watching.replayed(open_session(), replay)
         _show(recorded, as_json)
         if is_cut:
             text.say(f"The end of {replay} is missing: it was cut off while it was written.")
@@ -120,6 +121,7 @@ def _lines(watched: LiveWatch) -> list[str]:
         width=text.width(),
         unicode=text.speaks_unicode(),
         clock=time.strftime("%H:%M:%S"),
+        finding=watched.finding(),
     )
     return [text.printable(line) for line in rows]
 
@@ -128,7 +130,9 @@ def _show(watched: LiveWatch, as_json: bool) -> None:
     from chipwise.cli import text
 
     if as_json:
-        text.show_json({"labels": dict(watched.header.labels), "summary": watched.summary.value()})
+        text.show_json(
+            {"labels": dict(watched.header.labels), "summary": watched.summary.value(), "finding": watched.finding() or None}
+        )
     else:
         text.show_laid(_lines(watched))
         if words := watched.summary_words():

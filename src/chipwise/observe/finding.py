@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from chipwise.predictor.values import Interval
+from chipwise.predictor.interval import Interval
 
 
 class Severity(StrEnum):

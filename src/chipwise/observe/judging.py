@@ -9,7 +9,7 @@ from enum import StrEnum
 from chipwise.observe.evidence import Evidence, Observed, ObservedDevice
 from chipwise.observe.finding import Fact, Severity
 from chipwise.observe.readings import table_of
-from chipwise.predictor.values import Interval
+from chipwise.predictor.interval import Interval
 from chipwise.text import decimal_size, number, percent
 
 NOTABLE = 0.1  # of the paid time: less is a note

@@ -59,9 +59,15 @@ def track(at_s: Floats, values: Floats) -> Track:
     if len(at_s) == 1:
         return Track(at_s, values, np.ones(1))
     gaps = np.diff(at_s, prepend=at_s[0])
-    ordinary = float(np.median(gaps[1:]))
+    ordinary = _median(gaps[1:])
     gaps[0] = ordinary
     return Track(at_s, values, np.clip(gaps, 1e-9, max(HOLE_GAPS * ordinary, 1e-9)))
+
+
+def _median(values: Floats) -> float:
+    """As NumPy's own, which imports masked arrays for it."""
+    ordered, half = np.sort(values), len(values) // 2
+    return float(ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2.0)
 
 
 @dataclass(slots=True)

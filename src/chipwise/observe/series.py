@@ -18,6 +18,7 @@ from chipwise.observe.metrics import MetricKind
 from chipwise.observe.sample import HOST, PROGRAM, SERVER, NoReading, Sample
 
 SPANS = ((1.0, 3600), (30.0, 960), (600.0, 1008))  # seconds of a row, and rows: an hour, eight hours, a week and then doubled
+STANDS_S = 10.0  # a reading that samples after it do not have
 MOST_SERIES = 20_000  # beyond which new names are not stored: a broken probe must not fill the memory
 _OF_SOURCE = {HOST: metrics.HOST, PROGRAM: metrics.PROGRAM, SERVER: metrics.SERVER}
 
@@ -212,8 +213,22 @@ class SampleStore:
         self._series: dict[tuple[str, str], Series] = {}
         self.newest: dict[str, Sample] = {}
 
+    def _with_recent(self, sample: Sample) -> Sample:
+        """With what the source was asked less often for: it stands for a while."""
+        before = self.newest.get(sample.source)
+        if before is None or before.readings.keys() <= sample.readings.keys():
+            return sample
+        recent = {
+            name: before.readings[name]
+            for name in before.readings.keys() - sample.readings.keys()
+            if (series := self._series.get((sample.source, name))) is not None
+            and series.latest is not None
+            and sample.at_s - series.latest[0] <= STANDS_S
+        }
+        return Sample(sample.at_s, sample.source, {**sample.readings, **recent}) if recent else sample
+
     def add(self, sample: Sample) -> None:
-        self.newest[sample.source] = sample
+        self.newest[sample.source] = self._with_recent(sample)
         for name, reading in sample.readings.items():
             if isinstance(reading, NoReading) or not math.isfinite(reading):
                 continue

@@ -13,6 +13,7 @@ BINS = 100
 SHARES = ("busy", "sm_active", "tensor_active", "dram_active")
 PERCENTILES = (10, 50, 90)
 LONGEST_GAP_S = 60.0  # between two samples of power; what was drawn in a longer one is not known
+_MEANS = ("processes", "cpu", "cores")
 _J_PER_KWH = 3.6e6
 
 
@@ -57,6 +58,7 @@ class _Source:
     power: tuple[float, float] | None = None  # when, and how much
     memory_peak: float | None = None
     hottest: float | None = None
+    sums: dict[str, tuple[float, int]] = field(default_factory=dict)  # of what has a mean and no percentiles
     first_step: tuple[float, float] | None = None
     last_step: tuple[float, float] | None = None
     has_power: bool = False
@@ -65,6 +67,10 @@ class _Source:
         for name in (*SHARES, "cpu"):
             if (share := sample.value(name)) is not None and not (sample.source == PROGRAM and name == "cpu"):
                 self.shares.setdefault(name, ShareHistogram()).add(share)
+        for name in _MEANS if sample.source in (HOST, PROGRAM) else _MEANS[:1]:
+            if (value := sample.value(name)) is not None:
+                total, count = self.sums.get(name, (0.0, 0))
+                self.sums[name] = (total + value, count + 1)
         self._add_energy(sample)
         if (memory := sample.value("memory_used")) is not None:
             self.memory_peak = max(memory, self.memory_peak or 0.0)
@@ -86,6 +92,10 @@ class _Source:
                 self.drawn_j = 0.0
             self.first_energy_j = energy
 
+    def mean(self, name: str) -> float | None:
+        total, count = self.sums.get(name, (0.0, 0))
+        return total / count if count else None
+
     @property
     def energy_j(self) -> float | None:
         """By the counter, which is read now and then, and since then by the power."""
@@ -103,8 +113,15 @@ class Summary:
     """Of one run, while it goes on."""
 
     def __init__(
-        self, devices: Sequence[SampledDevice] = (), usd_per_hour: float | None = None, kg_per_kwh: float | None = None
+        self,
+        devices: Sequence[SampledDevice] = (),
+        usd_per_hour: float | None = None,
+        kg_per_kwh: float | None = None,
+        conditions: Mapping[str, str] | None = None,
     ) -> None:
+        """`conditions`: what a later run of the same work may find changed, such as the program itself."""
+        drivers = ", ".join(sorted({device.driver for device in devices if device.driver}))
+        self._conditions = {**({"driver": drivers} if drivers else {}), **(conditions or {})}
         self._names = {device.source: device.chip or device.name for device in devices}
         self._usd_per_hour, self._kg_per_kwh = usd_per_hour, kg_per_kwh
         self._sources: dict[str, _Source] = {}
@@ -149,11 +166,20 @@ class Summary:
             "usd": None if usd is None else round(usd, 6),
             "kg_co2e": None if kg is None else round(kg, 6),
         }
+        if self._conditions:
+            fields["conditions"] = dict(self._conditions)
         if (host := self._sources.get(HOST)) is not None:
-            fields["host"] = _without_none({"cpu": _shares(host, "cpu"), "memory_peak_bytes": host.memory_peak})
+            fields["host"] = _without_none(
+                {"cpu": _shares(host, "cpu"), "memory_peak_bytes": host.memory_peak, "cpu_of_others": self._of_others(host)}
+            )
         if (program := self._sources.get(PROGRAM)) is not None:
             fields["program"] = _without_none({"memory_peak_bytes": program.memory_peak, "steps_per_s": program.steps_per_s})
         return _without_none(fields)
+
+    def _of_others(self, host: _Source) -> float | None:
+        """Of all cores, what other programs used."""
+        own, cores, used = self._sources.get(PROGRAM, _Source()).mean("cpu"), host.mean("cores"), host.mean("cpu")
+        return None if own is None or not cores or used is None else round(max(used - own / cores, 0.0), 4)
 
     def _device(self, name: str, source: _Source) -> dict[str, Any]:
         fields: dict[str, Any] = {"name": self._names.get(name)}
@@ -162,6 +188,7 @@ class Summary:
             "energy_j": None if source.energy_j is None else round(source.energy_j, 1),
             "memory_peak_bytes": source.memory_peak,
             "temperature_max_c": source.hottest,
+            "processes": None if (holders := source.mean("processes")) is None else round(holders, 2),
             "missing": self._reasons.get(name),
         }
         return _without_none(fields)

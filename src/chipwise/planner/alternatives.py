@@ -10,7 +10,8 @@ from chipwise.catalog.offer import Purchase
 from chipwise.planner.limits import COMMITTED_YEARS
 from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.remedies import Lighter
-from chipwise.planner.values.plan import CheaperOption, Choice, Missing, Obstacle
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import CheaperOption, Missing, Obstacle
 from chipwise.text import usd as usd_text
 from chipwise.units import HOUR, YEAR
 

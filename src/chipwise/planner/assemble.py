@@ -19,8 +19,9 @@ from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of, front, order
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.limits import NotOffered, RuleKind
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.load import Followed
-from chipwise.planner.values.plan import CheaperOption, Choice, Counts, Grounds, Loss, Missing, NearTie, Plan
+from chipwise.planner.values.plan import CheaperOption, Counts, Grounds, Loss, Missing, NearTie, Plan
 from chipwise.planner.why_lost import beaten, bounded, feasible, too_distant, verdict, within_reach
 
 
@@ -57,7 +58,7 @@ def assemble(
         near = within_reach(reach, priced)
         fine, far = fine & near, fine & ~near
     maker = make(case=case, priced=priced, grounds=grounds, layered=layered)
-    maker.unsure = case.chance is not None and not (fine & (case.chance[priced.way] >= case.goals.confidence)).any()
+    maker.unsure = case.chance is not None and not (fine & (case.chance[priced.way] >= case.goals.sure_enough)).any()
     values = values_of(case, priced, maker.unsure)
     ranked = order(values, case.goals.objective)
     good, rest, beyond = ranked[fine[ranked]], ranked[~fine[ranked]], ranked[far[ranked]]
@@ -163,7 +164,7 @@ def _alternatives(
     masks = {kind: _among(everything, offers) & ~narrower for kind, offers in ok.aside.items()}
     masks[RuleKind.PRECISION] = _among(everything, ok.offers) & narrower
     if case.chance is not None:
-        unsure = case.chance[everything.way] < case.goals.confidence
+        unsure = case.chance[everything.way] < case.goals.sure_enough
         masks[RuleKind.CONFIDENCE] = _among(everything, ok.offers) & ~narrower & unsure
     for kind, mask in masks.items() if case.goals.objective == "cost" else ():
         priced = everything.only(mask)

@@ -14,9 +14,10 @@ from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Fleet
 from chipwise.planner.limits import Mask, Rules
 from chipwise.planner.pricing import Priced
+from chipwise.planner.values.choice import QuantumPart
 from chipwise.planner.values.load import AtLess, Followed
 from chipwise.planner.values.placement import Reach
-from chipwise.planner.values.plan import QuantumPart, Rows
+from chipwise.planner.values.plan import Rows
 from chipwise.planner.values.split import Split
 from chipwise.units import DAY, HOUR, MONTH, YEAR
 from chipwise.workload.data import Data
@@ -59,11 +60,12 @@ class Goals:
     item: str = "item"
     rules: Rules = NO_RULES  # quotas are held against candidates here, offers were before
     confidence: float = 0.9  # with which the deadline is kept, and latency goals as far as more machines would not help
+    sure_enough: float = 0.9  # from which latency goals count as kept
     stated: bool = False  # the confidence: then ways carry their load with it, and the budget is kept with it
     horizon_s: float | None = None  # of a job without a deadline: longer ones are taken only where there are no others
     most_machines: float = math.inf  # likewise
     least_replicas: int = 1  # of a service
-    native: frozenset[str] = frozenset()  # kinds of chips that the program runs on already, beside GPUs
+    native: frozenset[str] = frozenset({"gpu"})  # kinds of chips that the program runs on already; processors always
 
     @property
     def stated_confidence(self) -> float | None:

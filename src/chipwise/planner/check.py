@@ -13,7 +13,7 @@ from chipwise.errors import BadInput, InvalidFile, OutsideFailed, Problem, Unkno
 from chipwise.predictor.known import Known
 from chipwise.predictor.sizes import named_sizes
 from chipwise.spelling import fold, nearest
-from chipwise.workload.goals import MOST_NEEDS
+from chipwise.workload.limits import MOST_NEEDS
 from chipwise.workload.model.spelled import names_file
 from chipwise.workload.parse import EnvironmentData, Parsed, load_with_lines, parse_with_lines
 from chipwise.workload.pipeline import Workload

@@ -26,8 +26,9 @@ from chipwise.planner.pricing import HOURLY, Priced
 from chipwise.planner.ranking import TIE, Values, order, score
 from chipwise.planner.reasons.goals import OverBudget
 from chipwise.planner.remedies import Ease
+from chipwise.planner.values.choice import Choice, Feeding, OwnCosts
 from chipwise.planner.values.load import Followed, OverTime
-from chipwise.planner.values.plan import Choice, Feeding, Grounds, Missing, Obstacle, OwnCosts, Rows
+from chipwise.planner.values.plan import Grounds, Missing, Obstacle, Rows
 from chipwise.planner.why_lost import row_title, verdict
 from chipwise.text import decimal_size, duration, number
 from chipwise.text import price as exact_price

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from chipwise.planner.fleet import COUNTS, MOST_CHIPS
-from chipwise.workload.goals import Limits
+from chipwise.workload.limits import Limits
 
 LARGEST_CHIPS = 32768  # that are ever tried: four times the largest job of the measurements
 _LARGER = (768, 1024, 1536, 2048, 3072, 4096)  # machines beyond COUNTS

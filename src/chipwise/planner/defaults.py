@@ -14,13 +14,14 @@ from chipwise.perf.queueing import UTILISATION
 from chipwise.planner.limits import Rules
 from chipwise.units import DAY, HOUR, YEAR
 from chipwise.workload.common import Common
-from chipwise.workload.goals import need_of
-from chipwise.workload.kinds import Finetune, Interactive, Learning, Serve, Stream, Transcode
+from chipwise.workload.kinds import Finetune, Hpc, Interactive, Learning, Render, Serve, Stream, Transcode
+from chipwise.workload.limits import need_of
 
 NEARLY = 0.03  # of the cost: what is nearer than that costs the same
 # Moving a program for CUDA to other software (TPU, Trainium, Inferentia, Gaudi, FPGA) takes somebody days to weeks and must be
 # kept up: it is done for a fifth of the bill, and for no bill that is smaller than the work.
 PORTING_SAVES = 0.20  # of the cost, at least
+OLD_GPU = "old gpu"  # kind of chips: GPUs of AMD that the present ROCm does not support
 PORTING_USD = 1000.0  # of a job, or of a year of a service: a day or two of an engineer
 FULL_MEMORY = 0.95  # of a chip: above it little is left for fragments and other versions, so it is planned only where all is
 SCARCE = 256  # chips of one kind in one region above which somebody must be asked
@@ -86,9 +87,16 @@ def takes_spot(work: Common) -> bool:
 
 
 def ported_kinds(work: Common) -> frozenset[str]:
-    """Kinds of chips beside GPUs that the workload has software for: it names chips, its framework or what must run there."""
+    """Kinds of chips that the workload has software for: GPUs, unless it is a program that was measured on processors alone,
+    and what it names by its chips, its framework or what must run there. What draws or encodes does so on old GPUs, too."""
     if work.limits.chips:
-        return frozenset({"tpu", "neuron", "gaudi", "fpga"})
+        return frozenset({"gpu", OLD_GPU, "tpu", "neuron", "gaudi", "fpga"})
+    of_processors = isinstance(work, Hpc) and bool(work.measured) and all(line.vcpus for line in work.measured or ())
+    graphics = isinstance(work, Render | Transcode | Interactive)
+    return (frozenset() if of_processors else frozenset({"gpu"})) | ({OLD_GPU} if graphics else set()) | _named_kinds(work)
+
+
+def _named_kinds(work: Common) -> frozenset[str]:
     framework = work.program.framework if work.program is not None else None
     names = {str(framework)} | {need.name.lower() for text in work.limits.requires if (need := need_of(text)) is not None}
     return frozenset(kind for name, kind in (("jax", "tpu"), ("neuron-sdk", "neuron")) if name in names)

@@ -130,6 +130,7 @@ def goals_of(work: Common, rules: Rules, objective: str, deadline_s: float | Non
         *(count or (0.0, "item")),
         rules=rules,
         confidence=work.goals.sure_share,
+        sure_enough=work.goals.sure_enough,
         stated=work.goals.confidence is not None,
         least_replicas=(work.replicas.min or 1) if isinstance(work, Serve) else 1,
         horizon_s=HORIZON_S if not monthly and deadline_s is None and work.goals.throughput is None else None,

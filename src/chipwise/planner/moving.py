@@ -10,7 +10,8 @@ from chipwise.money.transfer import Gravity
 from chipwise.planner.explain.data_words import checkpoint_words, data_words, dominant
 from chipwise.planner.explain.words import EDGE
 from chipwise.planner.ground import gravity_of
-from chipwise.planner.values.plan import Choice, DataMoved, Plan, Turn
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import DataMoved, Plan, Turn
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.units import HOUR
 from chipwise.workload.common import Common

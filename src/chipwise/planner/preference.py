@@ -20,7 +20,7 @@ from chipwise.catalog.names import find_retired
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
-from chipwise.planner.defaults import NEARLY, PORTING_SAVES, PORTING_USD, SPARED_COST
+from chipwise.planner.defaults import NEARLY, OLD_GPU, PORTING_SAVES, PORTING_USD, SPARED_COST
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Mask
 from chipwise.planner.pricing import Priced
@@ -29,6 +29,7 @@ SOONER, FRESH_DAYS = 0.1, 90.0  # steps in which time and the age of a price cou
 CARRIES = 0.1  # step in which the probability counts that a load is carried
 SOON_ENOUGH = 0.5  # of a stated deadline: what is done by then is no better for being done sooner, and takes fewer machines
 PORTED = 2  # the effort from which a program must be moved to other software
+OLD = {"RDNA1", "GCN5 (Vega)"}  # architectures of AMD that the present ROCm does not support
 _EFFORT = {"tpu": 2, "neuron": 2, "gaudi": 2, "fpga": 3}  # by kind of part; other GPUs than NVIDIA's 1
 
 
@@ -140,6 +141,9 @@ def efforts(fleet: Fleet, native: frozenset[str]) -> Array:
 def effort(part: Part, native: frozenset[str]) -> int:
     """A host of another architecture takes other images, as another vendor's GPU does."""
     plain = part.vendor == "NVIDIA" and not runs_arm(None, part.name)
+    if part.kind == "gpu":
+        able = "gpu" in native and (part.architecture not in OLD or OLD_GPU in native)
+        return (0 if plain else 1) if able else PORTED
     return 0 if part.kind in native else _EFFORT.get(part.kind, 0 if plain else 1)
 
 

@@ -26,7 +26,8 @@ from chipwise.planner.fleet import Fleet
 from chipwise.planner.limits import Granted, Mask, Refused, Rules, offer_title
 from chipwise.planner.pricing import Priced
 from chipwise.planner.reasons.limits import OverQuota, Rule, RuleKind
-from chipwise.planner.values.plan import Choice, Plan, Turn
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan, Turn
 from chipwise.spelling import fold
 
 _BOUGHT = {  # as the table has it

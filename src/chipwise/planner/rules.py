@@ -25,7 +25,8 @@ from chipwise.errors import BadInput, UnknownName
 from chipwise.planner.limits import Granted, Required, Rules
 from chipwise.spelling import fold, nearest
 from chipwise.units import DAY
-from chipwise.workload.goals import Buying, Commit, Limits, MarketScope, Need, Programme, Unproven, Where, need_of
+from chipwise.workload.goals import Buying, Commit, MarketScope, Programme, Unproven, Where
+from chipwise.workload.limits import Limits, Need, need_of
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known

@@ -21,8 +21,9 @@ from chipwise.planner.quotas import QuotaCheck, above, quota_checks
 from chipwise.planner.reasons import Beaten, Reason
 from chipwise.planner.reasons.goals import MissesDeadline, MissesThroughput, OverBudget, OwnsFewer, TooFar, UnsureLatency
 from chipwise.planner.remedies import Ease
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.placement import FARTHER, Reach
-from chipwise.planner.values.plan import Choice, Missing, Obstacle
+from chipwise.planner.values.plan import Missing, Obstacle
 
 AS_SURE = 0.02  # of a probability: what is nearer than that is as probable
 
@@ -159,7 +160,7 @@ def _surest(case: PlanningCase, priced: Priced, tests: Sequence[_Test], fine: Ma
     if case.chance is None or case.goals.budget_usd is None:
         return fine
     chance = case.chance[priced.way]
-    sure, remaining = chance >= case.goals.confidence, [one.fine for one in tests if one.obstacle is not Obstacle.BUDGET]
+    sure, remaining = chance >= case.goals.sure_enough, [one.fine for one in tests if one.obstacle is not Obstacle.BUDGET]
     if (fine & sure).any() or not np.logical_and.reduce([sure, *remaining]).any():
         return fine
     return np.asarray(fine & (chance >= float(chance[fine].max()) - AS_SURE), dtype=bool)
@@ -174,7 +175,7 @@ def _sensible(case: PlanningCase, fleet: Fleet, priced: Priced, fine: Mask) -> M
     fleets = priced.machines * np.maximum(chips / MACHINE_CHIPS, 1.0)
     masks = [fleets <= goals.most_machines, priced.seconds <= (goals.horizon_s or math.inf)]
     if case.chance is not None:
-        masks.insert(0, case.chance[priced.way] >= goals.confidence)
+        masks.insert(0, case.chance[priced.way] >= goals.sure_enough)
     for mask in masks:
         if (fine & mask).any():
             fine = fine & mask
@@ -192,7 +193,7 @@ def verdict(case: PlanningCase, fleet: Fleet, choice: Choice) -> Reason | None:
     late = goals.deadline_s is not None and (choice.late_share or 0.0) > 1.0 - goals.confidence
     if goals.deadline_s is not None and (late or choice.seconds > goals.deadline_s):
         return MissesDeadline(choice.by_s, goals.deadline_s, goals.confidence, choice.moving_s)
-    if choice.request_chance is not None and choice.request_chance < goals.confidence:
+    if choice.request_chance is not None and choice.request_chance < goals.sure_enough:
         return UnsureLatency(choice.request_chance, goals.confidence)
     if goals.throughput is not None and choice.seconds > goals.items / goals.throughput:
         return MissesThroughput(goals.items / max(choice.seconds, 1e-9), goals.throughput, goals.item)

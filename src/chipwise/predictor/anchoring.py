@@ -29,8 +29,9 @@ from chipwise.predictor.measured_words import CONTRADICTS, SLOW, contradiction, 
 from chipwise.predictor.options import GOALS, LOADS
 from chipwise.predictor.values import DevicePrediction, GenerationPrediction, Prediction, SamplePrediction, TrainingPrediction
 from chipwise.workload.common import Common
-from chipwise.workload.goals import Goals, Limits
+from chipwise.workload.goals import Goals
 from chipwise.workload.kinds import Batch, Learning, Serve
+from chipwise.workload.limits import Limits
 from chipwise.workload.measured import Measured, Per, line_flaws
 
 # Options that say how the asked chips are used, which tells nothing of those that were measured.

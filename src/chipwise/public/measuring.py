@@ -245,9 +245,18 @@ class MeasureVerbs(Opened):
         return Record({**view(result.character), **answers, "workload": result.text})
 
     def calibrate(
-        self, path: str | Path | None = None, *, dry_run: bool = False, force: bool = False, forget: bool = False
+        self,
+        path: str | Path | None = None,
+        *,
+        from_runs: bool = False,
+        dry_run: bool = False,
+        force: bool = False,
+        forget: bool = False,
     ) -> Record:
         """Fit predictions to your own runs (CSV or JSON lines) and keep the factors; without a file, what is stored.
+
+        `from_runs` takes the finished runs of the database instead of a file, if settings.yaml of the config directory says
+        `calibrate_from_runs: true`.
 
         >>> cw.calibrate("measured.csv", dry_run=True).held_out
         """
@@ -255,21 +264,42 @@ class MeasureVerbs(Opened):
         from chipwise.calibration.stored import stored
         from chipwise.views.calibrate import calibration_view, stored_view
 
+        if from_runs and path is not None:
+            raise BadInput("from_runs takes no file.", remedy="Give a file or from_runs.")
         if forget:
-            if path is not None:
+            if path is not None or from_runs:
                 raise BadInput("forget takes no file.", remedy="Forget first, then calibrate again.")
             removed = calibration.forget(self.api)
             self.reload()
             return Record({"forgotten": str(removed)})
-        if path is None:
+        if path is None and not from_runs:
             stored_factors = stored(self.api.config.calibration)
             if stored_factors is None:
                 raise NoResult("No calibration is stored.", remedy="cw.calibrate('measured.csv') makes one.")
             return Record(stored_view(stored_factors))
-        fitted = calibration.calibrate(self.api, str(path), None, dry_run=dry_run, force=force)
+        if path is None:
+            fitted = calibration.calibrate_from_runs(self.api, dry_run=dry_run, force=force)
+        else:
+            fitted = calibration.calibrate(self.api, str(path), None, dry_run=dry_run, force=force)
         if fitted.path is not None:
             self.reload()
         return Record({**calibration_view(fitted), "notes": list(fitted.measured.notes)})
+
+    def accuracy(self, name: str | None = None, *, since: str | float | None = None) -> Record:
+        """Compare predictions with your own finished runs: each run, coverage of the intervals, trend and drifts.
+
+        `name` is that of a workload or job, `since` a time such as "30d".
+
+        >>> cw.accuracy("train", since="30d").overall
+        """
+        import time
+
+        from chipwise.api.measure import runs
+        from chipwise.units import parse_seconds
+        from chipwise.views.accuracy import view
+
+        earliest = 0.0 if since is None else time.time() - parse_seconds(since)
+        return Record(view(runs.accuracy(self.api, name or "", earliest)))
 
     def score(
         self,

@@ -29,7 +29,8 @@ class ObserveVerbs(Opened):
         duration: str | float = "10s",
         every: str | float = "1s",
     ) -> Record:
-        """What devices, host and program do: the newest sample, and a summary over `duration` (percentiles, energy, cost).
+        """What devices, host and program do: the newest sample, a summary over `duration` (percentiles, energy, cost), and the
+        doctor's first finding over the last minute.
 
         Nothing named is this machine. Of a job of this machine the summary begins with the job, since its supervisor samples
         it. `record` writes all samples into a file, and `replay` reads one instead of watching.
@@ -44,7 +45,7 @@ class ObserveVerbs(Opened):
         if replay is not None:
             if job is not None or pid is not None or everything or scrape or record is not None:
                 raise BadInput("replay cannot be combined with what is watched now.", remedy="Give replay alone.")
-            watched, is_cut = watching.replayed(Path(replay))
+            watched, is_cut = watching.replayed(self.api, Path(replay))
         else:
             watched, is_cut = watching.begun(self.api, wanted, Path(record) if record is not None else None), False
             try:
@@ -54,4 +55,5 @@ class ObserveVerbs(Opened):
                 watched.close()
         newest = watching.view(list(watched.store.newest.values()))
         fields = {"labels": dict(watched.header.labels), "summary": watched.summary.value(), "sources": newest["sources"]}
+        fields["finding"] = watched.finding() or None
         return Record({**fields, "is_cut": is_cut, "notes": list(watched.source.notes)})

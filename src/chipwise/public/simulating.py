@@ -72,6 +72,65 @@ class SimulateVerbs(Opened):
         )
         return Table([asdict(answer) for answer in simulate_spot(question, _quiet)])
 
+    def simulate_serve(
+        self,
+        *,
+        policy: str | Sequence[str] = (
+            "hpa",
+            "queue-depth",
+            "knative",
+            "keda",
+            "target-tracking",
+            "seasonal",
+            "learned-headroom",
+        ),
+        trace: str | Path | None = None,
+        synthetic: str | None = None,
+        replica_rate: float | None = None,
+        concurrency: float = 16.0,
+        cold_start: str | float = 180.0,
+        wait: str | float = 10.0,
+        share: float = 0.99,
+        input_weight: float = 0.25,
+        level: str = "pooled",
+        step: tuple[float, float] = (0.0066, 0.0412),
+        slots: int = 256,
+        prompt_rate: float = 19_000.0,
+        kv_tokens: int = 400_000,
+        gaps: bool = False,
+        seed: int = 0,
+    ) -> Table:
+        """A service scaled by each policy: the share of requests that wait no longer than `wait`, and replica-hours.
+
+        `trace` is a CSV of requests (or a folder of them); `synthetic` invents a load. A policy is a name (`hpa:80` sets its
+        target), or a Python file that defines `decide(signals)`. The bound is a plan that knows the whole load.
+
+        >>> cw.simulate_serve(synthetic="hours=2,rate=20", policy="hpa:80,learned-headroom")
+        """
+        from chipwise.api.scaling import ServeQuestion, simulate_serve
+        from chipwise.units import parse_seconds
+
+        question = ServeQuestion(
+            policies=tuple(policy.split(",") if isinstance(policy, str) else policy),
+            trace=None if trace is None else Path(trace),
+            synthetic=synthetic,
+            replica_rate=replica_rate,
+            concurrency=concurrency,
+            cold_start_s=parse_seconds(cold_start),
+            wait_s=parse_seconds(wait),
+            share=share,
+            input_weight=input_weight,
+            level=level,
+            step_s=step,
+            slots=slots,
+            prompt_tokens_per_s=prompt_rate,
+            kv_tokens=kv_tokens,
+            gaps=gaps,
+            seed=seed,
+        )
+        answers, _ = simulate_serve(question, _quiet)
+        return Table([asdict(answer) for answer in answers])
+
 
 def _hours(hours: float | Sequence[float]) -> tuple[float, ...]:
     return tuple(hours) if isinstance(hours, Sequence) else (float(hours),)

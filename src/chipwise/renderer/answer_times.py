@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.choice import Choice
 from chipwise.workload.common import Common
 from chipwise.workload.demand import Length
 from chipwise.workload.kinds import Serve

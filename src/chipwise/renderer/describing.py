@@ -8,7 +8,8 @@ from dataclasses import replace
 from chipwise.catalog.catalog import Catalog
 from chipwise.planner.defaults import training_batch
 from chipwise.planner.explain.words import sentence
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Copies, GenerationSplit, Split, width
 from chipwise.renderer.answer_times import TOKEN_S, answer_s, longest_context, longest_s, token_assumed, usual_answer_s
 from chipwise.renderer.boot_images import boot_images

@@ -6,7 +6,7 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.machine import runs_arm
 from chipwise.countries import alpha_2
-from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.split import Seats
 from chipwise.renderer.deployment import Node
 from chipwise.renderer.platforms import first_card

@@ -9,8 +9,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from chipwise.planner.explain.reason_words import words
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.load import LoadPlan
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.plan import Plan
 from chipwise.renderer.deployment import MachineLayer, Reservation, Scaling, Service
 from chipwise.text import usd
 from chipwise.units import HOUR, MONTH

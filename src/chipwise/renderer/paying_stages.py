@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.pipeline import Placed
-from chipwise.planner.values.plan import Choice
 from chipwise.renderer.deployment import Deployment, Service
 from chipwise.renderer.file import CannotRender
 from chipwise.text import usd

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chipwise.catalog.catalog import Catalog
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.renderer.deployment import Node
 from chipwise.renderer.hardware import node_of
 from chipwise.workload.common import Common

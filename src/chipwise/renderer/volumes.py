@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.choice import Choice
 from chipwise.renderer.deployment import FORMAT_BYTES, Form, Model, Volume
 from chipwise.units import GB
 from chipwise.workload.common import Common

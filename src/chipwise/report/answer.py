@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from chipwise.planner.explain.words import RATES, count_words, layer_words, leading_layers, many_words, own_words
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.report.chart import Chart
 from chipwise.report.interval_chart import Bar, interval_chart
 from chipwise.report.tiles import Tile

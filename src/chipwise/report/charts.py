@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from chipwise.planner.explain.words import many_words
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.report.chart import ANSWER, COLOURS, Axis, Bar, Bars, Chart, ColourScale, Dot, Note, Points
 from chipwise.report.chart_parts import (
     BAR_HEIGHT,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import date
 
 from chipwise.catalog.price_tables import PriceHistory
-from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.choice import Choice
 from chipwise.report.chart import ANSWER, COLOURS, Axis, Chart, Dot, Lines, Points, Stroke
 from chipwise.report.markup import label
 from chipwise.text import price

@@ -18,8 +18,10 @@ from chipwise.planner.explain.reason_words import missing_words, nothing_words
 from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.roofline import Roofline
-from chipwise.planner.explain.words import emissions, headline, running
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.explain.row_words import emissions, running
+from chipwise.planner.explain.words import headline
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.report.answer import against, answer_tiles
 from chipwise.report.chart import Chart
 from chipwise.report.charts import TOP, costs, memory, pareto

@@ -13,7 +13,8 @@ from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.explain.words import many_words, no_service
 from chipwise.planner.reasons.goals import Goal
 from chipwise.planner.reasons.limits import NotOffered, OverQuota, RuleKind
-from chipwise.planner.values.plan import Choice, Loss, Missing, Obstacle, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Loss, Missing, Obstacle, Plan
 from chipwise.report.words import full, numbers
 from chipwise.text import usd
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chipwise.planner.explain.reason_words import example_words, lost, rule_words, words
-from chipwise.planner.explain.words import PROVENANCE, many_words, single
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.explain.row_words import single
+from chipwise.planner.explain.words import PROVENANCE, many_words
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.report.answer import alike
 from chipwise.report.markup import tag, text
 from chipwise.report.words import amount, chips, listed, mass, rated, speed

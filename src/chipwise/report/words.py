@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chipwise.planner.explain.words import RATES, follows, many_words
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.text import duration, usd
 
 _LONGEST = 24  # letters of a name on an axis

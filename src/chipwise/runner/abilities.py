@@ -68,6 +68,7 @@ class Prepared:
     policy: Mapping[str, Any]  # of whoever starts jobs
     complete: bool
     reason: str = ""  # of a field that nobody set
+    warnings: tuple[str, ...] = ()  # of what was there before, and is left as it is
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from chipwise.observe.health.decide import Cordon
 from chipwise.runner.job import Job, Lack, MachinePlace
 
 
@@ -72,6 +73,7 @@ class Seen:
     room: Room = Room()
     strays: tuple[str, ...] = ()  # handles of what belongs to no attempt that is under way
     offers: Sequence[MachinePlace] | None = None  # what can be had now; None: the engine does not know
+    cordons: tuple[Cordon, ...] = ()  # machines that are sick and may still be given something new
 
 
 # What a controller may ask of an engine.
@@ -110,7 +112,7 @@ class Clear:
     goes_on: bool = False  # its job starts again: what the next attempt needs stays
 
 
-Order = Start | Leave | End | Clear
+Order = Start | Leave | End | Clear | Cordon  # the last is of a machine, of whatever jobs it has
 
 
 class Engine(Protocol):

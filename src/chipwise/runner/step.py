@@ -64,6 +64,7 @@ def step(
         acts += _grows(placed, queued, seen, now, rules or Rules())
     acts += starts
     acts += [Act(None, orders=(Clear(handle),)) for handle in seen.strays]
+    acts += [Act(None, orders=(cordon,)) for cordon in seen.cordons]
     return [act for act in acts if act.events or act.orders]
 
 

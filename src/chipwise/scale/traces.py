@@ -56,7 +56,7 @@ def unpacked(name: str, content: bytes) -> bytes:
 
 def read_series(name: str, content: bytes, *, tick_s: float | None = None, available_is: int | None = None) -> Series:
     """`tick_s` and `available_is` as the user says; None: as the file says, and 1 means available."""
-    text = _text(name, content)
+    text = text_of(name, content)
     has_prices = False
     if text.lstrip()[:1] in ("{", "["):
         numbers, gap_s, has_prices = _of_json(name, text)
@@ -71,7 +71,7 @@ def read_series(name: str, content: bytes, *, tick_s: float | None = None, avail
     return Series(name, tick_s / 3600.0, numbers == 0.0 if inverted else numbers > 0.0)
 
 
-def _text(name: str, content: bytes) -> str:
+def text_of(name: str, content: bytes) -> str:
     try:
         return unpacked(name, content).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -128,7 +128,7 @@ def _counts(value: object) -> bool:
 
 def read_windows(name: str, content: bytes) -> list[tuple[str, Window]]:
     """Of a table series,window_file,start_tick,length_ticks: the number of each window's own file, and the window."""
-    rows = csv.DictReader(io.StringIO(_text(name, content)))
+    rows = csv.DictReader(io.StringIO(text_of(name, content)))
     try:
         return [(row["window_file"], Window(row["series"], int(row["start_tick"]), int(row["length_ticks"]))) for row in rows]
     except (KeyError, TypeError, ValueError) as error:

@@ -7,8 +7,8 @@ from chipwise.planner.explain.pipeline_words import together_words
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.explain.risks import pipeline_risk_line
 from chipwise.planner.reasons import reason_data
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.pipeline import Alternative, PipelinePlan, Totals, by_use
-from chipwise.planner.values.plan import Choice
 from chipwise.views.plan import SCHEMA, View, choice_view, missing_view
 
 

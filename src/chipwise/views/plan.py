@@ -15,8 +15,9 @@ from chipwise.planner.explain.why_words import why_words
 from chipwise.planner.explain.words import headline
 from chipwise.planner.limits import Refused
 from chipwise.planner.reasons import reason_data
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.load import OverTime
-from chipwise.planner.values.plan import Choice, DataMoved, Emitted, Loss, Missing, Plan, Service
+from chipwise.planner.values.plan import DataMoved, Emitted, Loss, Missing, Plan, Service
 from chipwise.planner.values.trade import cost_time_curve, knee
 from chipwise.views.load import load_views
 

@@ -20,9 +20,16 @@ _NAMES = {"sm_active": "SM", "tensor_active": "tensor", "dram_active": "DRAM", "
 
 
 def lines(
-    store: SampleStore, header: Recording, notes: Sequence[str] = (), *, width: int = 80, unicode: bool = True, clock: str = ""
+    store: SampleStore,
+    header: Recording,
+    notes: Sequence[str] = (),
+    *,
+    width: int = 80,
+    unicode: bool = True,
+    clock: str = "",
+    finding: str = "",
 ) -> list[str]:
-    """Of what was sampled so far; `clock`: the time of day, as people write it."""
+    """Of what was sampled so far; `clock`: the time of day, as people write it; `finding`: what the doctor says of it."""
     sources = sorted(store.newest, key=_order)
     devices = [source for source in sources if _is_device(source)]
     names = {device.source: device for device in header.devices}
@@ -40,6 +47,8 @@ def lines(
     for source in sources:
         if source.partition(":")[0] == SERVER:
             rows += _labelled("server", _server(store, store.newest[source]), width)
+    if finding:
+        rows.append(f"{'finding':9}{finding}")
     rows += [line for note in notes for line in wrap(note, max(width, 20))]
     return [_cut(row, width) for row in rows]
 

@@ -13,8 +13,9 @@ from chipwise.planner.explain.reason_words import (
 )
 from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.explain.risks import pipeline_risk_line, risk_line
+from chipwise.planner.explain.row_words import brief, emissions, running
 from chipwise.planner.explain.why_words import why_words
-from chipwise.planner.explain.words import PROVENANCE, brief, count_words, emissions, headline, no_service, running
+from chipwise.planner.explain.words import PROVENANCE, count_words, headline, no_service
 from chipwise.planner.quotas import notes as quota_notes
 
 __all__ = [

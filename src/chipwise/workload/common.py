@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from chipwise.workload.data import Data, Labels, Name, Traffic
-from chipwise.workload.goals import Goals, Limits, Text
+from chipwise.workload.goals import Goals, Text
+from chipwise.workload.limits import Limits
 from chipwise.workload.measured import Lines, Per, line_flaws
 from chipwise.workload.part import Flaw, Section, fault, show_value
 from chipwise.workload.program import Program

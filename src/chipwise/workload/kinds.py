@@ -14,7 +14,8 @@ from pydantic import Field, model_validator
 from chipwise.workload.choices import AnyRecompute, Method, Optimizer, Pattern, Sharing
 from chipwise.workload.common import Common, Model, Sized
 from chipwise.workload.demand import Arrival, Length
-from chipwise.workload.goals import AnyPrecision, Precision, Range, Text, Where
+from chipwise.workload.goals import AnyPrecision, Precision, Text, Where
+from chipwise.workload.limits import Range
 from chipwise.workload.measured import Per
 from chipwise.workload.media import Resolution, Video
 from chipwise.workload.part import EnumChoice, Flaw, Section, exactly_one

@@ -63,6 +63,18 @@ def test_a_start_that_comes_late_ends_what_it_started(aws: Aws, engine: Ec2) -> 
     assert machines(aws) == []
 
 
+def test_a_machine_that_writes_of_an_attempt_that_nobody_ordered_bars_no_other(aws: Aws, engine: Ec2) -> None:
+    """It could keep any job of its place from ever starting, with one object."""
+    for mark in ("begun-0", "ended-0-0"):
+        aws.client("s3", REGION).put_object(Bucket="kept", Key=f"team/live/j1/999/{mark}", Body=b"1")
+    [stray] = engine.look([placed()], NOW).strays
+    engine.do(Clear(stray))
+    assert kept(aws) == ["controller"]
+    aws.client("s3", REGION).put_object(Bucket="kept", Key="team/live/j1/999/begun-0", Body=b"1")
+    engine.do(Start(placed()))
+    assert len(machines(aws)) == 1
+
+
 def test_an_older_attempt_has_no_say(aws: Aws, engine: Ec2) -> None:
     old = placed()
     new = after(after(old, Ended(1, Outcome.LOST), NOW), Placed(2, SPOT_A), NOW)

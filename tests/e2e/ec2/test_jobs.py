@@ -21,9 +21,11 @@ from chipwise.adapters.stores.record import connect as open_record
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import TryLater
 from chipwise.runner.engine import End
-from chipwise.runner.job import Job, Outcome, Phase, Retry, Spec
+from chipwise.runner.events import Measured
+from chipwise.runner.job import Job, Needs, Outcome, Phase, Retry, Spec
 from chipwise.runner.loop import Controller
 from chipwise.runner.record import Record
+from chipwise.runner.story import event_sentence
 from ec2_account import NO_SPOT
 from ec2_programs import WAITS, done_at, python
 from engines.ec2 import REGION, SPOT, Rented, warning
@@ -96,6 +98,44 @@ def play(bench: Rented, tmp_path: Path) -> Iterator[Play]:
 
 def warn(bench: Rented, machine: str, kind: str = WARNING) -> None:
     bench.aws.client("sqs", REGION).send_message(QueueUrl=bench.queue, MessageBody=warning(machine, kind))
+
+
+LOG = "[ 7.1] NVRM: Xid (PCI:0000:3b:00): {}, pid=7, name=python, as its kernel wrote it\n"
+
+
+def test_a_machine_with_a_sick_device_is_replaced_and_the_story_says_why(play: Play) -> None:
+    """First an error that the device corrected, which changes nothing; then one that takes the device away."""
+    play.submit(done_at(2), needs=Needs(gpus=1))
+    seen: set[str] = set()
+    turns = 0
+    for _ in play.turns():
+        for machine in play.fresh(seen):
+            (play.bench.hall.folder(machine) / "kernel").write_text(LOG.format(92))
+        turns += len(seen)
+        if turns == 15:  # long after the first was told
+            assert len(play.job.attempts) == 1
+            with (play.bench.hall.folder(min(seen)) / "kernel").open("a") as kernel:
+                kernel.write(LOG.format(79))
+    assert (play.job.phase, [one.outcome for one in play.job.attempts]) == (Phase.DONE, [Outcome.LEFT, Outcome.DONE])
+    events = [one.event for one in play.record.events("j1")]
+    assert any("is unhealthy and is replaced: XID 79" in (event_sentence(event) or "") for event in events)
+    [measured] = [event for event in events if isinstance(event, Measured)]
+    watched = measured.measured.get("watched")
+    if watched is not None:  # of the second attempt, which may have ended before the first sample
+        assert isinstance(watched, dict)
+        assert watched["devices"]["nvidia:0"]["name"] == "NVIDIA L4"
+    play.nothing_is_left()
+
+
+def test_what_the_devices_of_a_machine_did_comes_into_the_record(play: Play) -> None:
+    play.submit(python("import time; time.sleep(3)"), needs=Needs(gpus=1))
+    for _ in play.turns():
+        pass
+    [measured] = [one.event for one in play.record.events("j1") if isinstance(one.event, Measured)]
+    watched = measured.measured["watched"]
+    assert isinstance(watched, dict)
+    assert watched["conditions"] == {"driver": "570.1"}
+    assert watched["devices"]["nvidia:0"]["busy"]["p50"] == 0.8
 
 
 @pytest.mark.parametrize("how", [WARNING, REBALANCE, "metadata"])

@@ -53,6 +53,13 @@ def states(done: Prepared) -> set[State]:
     return {one.state for one in done.parts}
 
 
+def prepared(asked: Config, aws: Aws) -> Prepared:
+    """Without the bucket's policy, of whose refusal moto does not read the condition: it would take no request."""
+    done = prepare(asked)
+    aws.client("s3", REGION).delete_bucket_policy(Bucket=asked.bucket)
+    return done
+
+
 def test_asking_first_says_what_is_missing_and_makes_nothing(asked: Config, between: Faulty) -> None:
     found = prepare(asked, dry_run=True)
     assert ([one.kind for one in found.parts], states(found), found.complete) == (KINDS, {State.MISSING}, False)
@@ -70,8 +77,17 @@ def test_what_was_made_is_found_again_and_made_once(asked: Config, aws: Aws, bet
     assert len(aws.client("sqs", REGION).list_queues(QueueNamePrefix="chipwise-")["QueueUrls"]) == 1
 
 
+def test_a_new_bucket_is_closed_to_the_public_and_refuses_requests_without_tls(asked: Config, aws: Aws) -> None:
+    done, s3 = prepare(asked), aws.client("s3", REGION)
+    closed = s3.get_public_access_block(Bucket="fresh-bucket")["PublicAccessBlockConfiguration"]
+    assert set(closed.values()) == {True}
+    written = json.loads(s3.get_bucket_policy(Bucket="fresh-bucket")["Policy"])
+    assert written == policies.bucket(policies.AccountNames(bucket="fresh-bucket"))
+    assert (done.warnings, prepare(done.config).warnings) == ((), ())
+
+
 def test_a_job_starts_with_what_was_made(asked: Config, aws: Aws) -> None:
-    done = prepare(asked)
+    done = prepared(asked, aws)
     connect(done.config).do(Start(placed()))
     assert len(machines(aws)) == 1
     [made] = aws.client("ec2", REGION).describe_launch_template_versions(LaunchTemplateName=templates(aws)[0])[
@@ -89,13 +105,28 @@ def test_a_job_starts_with_what_was_made(asked: Config, aws: Aws) -> None:
         "aws", "123456789012", REGION, "fresh-bucket", "chipwise/", role["RoleName"], role["RoleName"]
     )
     assert (allowed, done.policy) == (policies.machine(names), policies.controller(names))
-    closed = aws.client("s3", REGION).get_public_access_block(Bucket="fresh-bucket")["PublicAccessBlockConfiguration"]
-    assert set(closed.values()) == {True}
+
+
+def test_a_bucket_that_was_there_is_left_as_it_is_and_its_gaps_are_said(asked: Config, aws: Aws) -> None:
+    done = prepare(replace(asked, keep="s3://kept/team"))
+    assert [("not closed to the public" in one, "without TLS" in one) for one in done.warnings] == [
+        (True, False),
+        (False, True),
+    ]
+    with pytest.raises(Exception, match="NoSuchBucketPolicy"):
+        aws.client("s3", REGION).get_bucket_policy(Bucket="kept")
+
+
+def test_a_bucket_of_another_account_is_refused(asked: Config, between: Faulty) -> None:
+    """As S3 answers who names the owner that a bucket should have; moto takes any."""
+    between.faults.append(Fault("HEAD /fresh-bucket", 403, holds="x-amz-expected-bucket-owner"))
+    with pytest.raises(NotAllowed, match=r"fresh-bucket exists, and belongs to another account.*--keep"):
+        prepare(asked)
 
 
 @pytest.mark.parametrize(("kind", "word"), [(WARNING, "is reclaiming the spot machine"), (REBALANCE, "rebalance")])
 def test_an_event_of_ec2_comes_by_the_rule_and_the_queue_to_the_job(asked: Config, aws: Aws, kind: str, word: str) -> None:
-    done = prepare(asked)
+    done = prepared(asked, aws)
     engine, job = connect(done.config), placed()
     engine.do(Start(job))
     [one] = machines(aws)

@@ -126,7 +126,7 @@ GOOD = {
 # rule, file, what is changed into what, the line of the finding
 BAD = [
     ("root-container", "job.yaml", "runAsNonRoot: true, runAsUser: 10001", "fsGroup: 1", 14),
-    ("root-container", "job.yaml", "runAsUser: 10001", "runAsUser: 0", 14),
+    ("root-container", "job.yaml", "runAsUser: 10001", "runAsUser: 0", 7),
     ("root-container", "job.yaml", "allowPrivilegeEscalation: false", "privileged: true, allowPrivilegeEscalation: false", 14),
     ("root-container", "job.yaml", "allowPrivilegeEscalation: false", "runAsNonRoot: true", 14),
     ("root-container", "Dockerfile", "USER 10001\n", "", 4),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -39,3 +40,12 @@ def test_what_nobody_has_takes_no_room() -> None:
     head = shown([STANDING])[1]
     assert "GPU use" not in head
     assert "GPU memory" not in head
+
+
+def test_the_finding_of_a_job_stands_beside_it() -> None:
+    found, well = replace(STANDING, finding="cpu-saturated"), replace(STANDING, finding="")
+    lines = shown([found, well, STANDING])
+    assert max(map(len, lines)) <= 80
+    assert lines[2].split()[-1] == "cpu-saturated"
+    assert lines[3].split()[-1] == "none"
+    assert "finding" not in shown([STANDING])[1]

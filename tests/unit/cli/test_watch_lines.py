@@ -40,10 +40,14 @@ def watched(gpus: int, seconds: int = 90) -> tuple[SampleStore, Recording]:
 
 @pytest.mark.parametrize("gpus", [0, 1, 8, 16])
 def test_it_fits_80_columns_and_24_lines(gpus: int) -> None:
-    shown = lines(*watched(gpus), notes=["a note " * 20])
+    shown = lines(*watched(gpus), notes=["a note " * 20], finding="launch-bound: " + "many tiny kernels " * 8)
     assert max(map(len, shown)) <= 80
     assert len(shown) <= 24
     assert any("and 4 devices more" in line for line in shown) == (gpus == 16)
+
+
+def test_the_finding_is_one_line() -> None:
+    assert "finding  idle: Nothing runs." in lines(*watched(1), finding="idle: Nothing runs.")
 
 
 def test_a_device_has_one_line_with_its_history() -> None:

@@ -14,7 +14,8 @@ from chipwise.api.catalog.check import check
 from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.asked import asked_of
-from chipwise.planner.explain.asking import BUDGET, DEADLINE, LATENCY, PARALLEL, SCALING, Asked, answers
+from chipwise.planner.explain.asking import BUDGET, DEADLINE, LATENCY, PARALLEL, SCALING, answers
+from chipwise.planner.explain.asking_latency import Asked
 from chipwise.planner.reasons.goals import TooSlow
 from chipwise.planner.reasons.sizes import LacksMemory
 from chipwise.planner.remedies import Advice

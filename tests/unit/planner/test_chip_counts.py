@@ -19,8 +19,8 @@ from chipwise.planner.limits import Rules
 from chipwise.planner.reasons.goals import MissesDeadline
 from chipwise.planner.reasons.sizes import NeedsChips
 from chipwise.planner.values.plan import Plan
-from chipwise.workload.goals import Limits
 from chipwise.workload.kinds import Hpc
+from chipwise.workload.limits import Limits
 
 HPC = {"kind": "hpc", "steps": 2000, "flop_per_step": 1e14, "precision": "fp64", "limits": {"chips": ["H100"]}}
 LLAMA = {"model": "llama-3.1-8b", "input_tokens": 500, "output_tokens": 200, "limits": {"chips": ["L40S", "H100"]}}

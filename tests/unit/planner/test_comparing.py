@@ -19,7 +19,8 @@ from chipwise.planner.explain.compare import Comparison
 from chipwise.planner.explain.comparing import leaders
 from chipwise.planner.ranking import TIE, Values, order
 from chipwise.planner.reasons.goals import MissesDeadline, OverBudget
-from chipwise.planner.values.plan import Choice, Rows
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Rows
 from chipwise.planner.values.split import UNSPLIT
 
 SESSION = open_session()

@@ -14,13 +14,15 @@ import yaml
 from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.chances import NINE_OF_TEN, chance_within
-from chipwise.planner.explain.asking import Asked, answers
+from chipwise.planner.explain.asking import answers
+from chipwise.planner.explain.asking_latency import Asked
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.turning import turns
 from chipwise.planner.ranking import Values, order
 from chipwise.planner.reasons.goals import UnsureLatency
 from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.values.plan import Plan
+from chipwise.workload.goals import Goals
 
 PICTURES = {"kind": "serve", "name": "pictures", "model": "sdxl", "arrival": {"rate": 0.02}, "steps": 30}
 CHAT = {
@@ -109,7 +111,7 @@ def test_goals_that_are_not_surely_met_are_not_called_met() -> None:
     found = planned("chat", 0.03, 0.5)
     assert found.winner is not None
     assert (found.winner.goals_chance or 1.0) < 0.95
-    asked = Asked(rate=2.0, goals={"tpot p90": 0.03}, confidence=0.99, stated=True)
+    asked = Asked(rate=2.0, goals={"tpot p90": 0.03}, confidence=0.99, sure_enough=0.99, stated=True)
     said = " ".join(one.told for one in answers(found, asked))
     assert "expected to be met (tpot p90 " in said
     assert ", 99% is asked for: " in said
@@ -152,3 +154,8 @@ def test_a_bolder_answer_is_a_flag_away() -> None:
     assert bold is not None
     assert sure is not None
     assert bold.usd < 0.8 * sure.usd
+
+
+def test_a_usual_nine_in_ten_that_nobody_stated_is_as_it_is_printed() -> None:
+    assert Goals().sure_enough == pytest.approx(0.895)
+    assert Goals(confidence=0.9).sure_enough == 0.9

@@ -12,7 +12,8 @@ from chipwise.planner.explain.reason_words import words
 from chipwise.planner.explain.words import headline
 from chipwise.planner.preference import Advantage
 from chipwise.planner.reasons.goals import TooSlow
-from chipwise.planner.values.plan import Choice, NearTie
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import NearTie
 from chipwise.planner.why_lost import beaten
 from chipwise.text import durations_apart
 from chipwise.views.plan import plan_view

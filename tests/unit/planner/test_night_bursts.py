@@ -19,7 +19,7 @@ from chipwise.planner.fleet import fleet_of
 from chipwise.planner.generation.job import ask_of
 from chipwise.planner.generation.plan import generation_job
 from chipwise.planner.load.curve import Answering
-from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.choice import Choice
 from chipwise.workload.kinds import Serve
 
 LOW, HEADROOM, LIMIT_S = 1.0, 1.25, 0.8

@@ -13,7 +13,7 @@ from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan, predict
 from chipwise.perf.queueing import UTILISATION
 from chipwise.perf.under_load import HIGHEST_USED
-from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.split import width
 
 SERVICE = """kind: serve

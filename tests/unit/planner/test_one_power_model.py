@@ -14,7 +14,7 @@ from chipwise.api.verbs import plan, predict
 from chipwise.perf.arrays import Coded, column
 from chipwise.perf.power import power
 from chipwise.perf.setup import RECOMPUTE
-from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.split import TrainingSplit
 
 CHAT = """

@@ -11,7 +11,8 @@ from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.reason_words import lost, missing_words, words
 from chipwise.planner.explain.risks import risk_line
-from chipwise.planner.explain.words import brief, headline
+from chipwise.planner.explain.row_words import brief
+from chipwise.planner.explain.words import headline
 from chipwise.planner.values.plan import Plan
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

@@ -7,8 +7,9 @@ from dataclasses import replace
 import plans
 from chipwise.catalog.machine import Machine
 from chipwise.planner.choosing import own_costs
-from chipwise.planner.explain.words import brief, headline, own_words, running
-from chipwise.planner.values.plan import Choice, OwnCosts
+from chipwise.planner.explain.row_words import brief, running
+from chipwise.planner.explain.words import headline, own_words
+from chipwise.planner.values.choice import Choice, OwnCosts
 
 BOX = Machine("onprem", "box", "H100-SXM", 8.0, full_usd_per_hour=12.0, energy_usd_per_hour=3.0)
 

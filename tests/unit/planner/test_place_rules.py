@@ -17,7 +17,7 @@ from chipwise.planner.ground import ground_for
 from chipwise.planner.limits import Allowed, Rules, allowed
 from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.rules import rules_of
-from chipwise.workload.goals import Limits
+from chipwise.workload.limits import Limits
 
 pytestmark = pytest.mark.real_catalog
 

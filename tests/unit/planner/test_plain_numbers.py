@@ -12,7 +12,8 @@ import plans
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.asking import PARALLEL, SCALING
-from chipwise.planner.explain.words import brief, running, sentence
+from chipwise.planner.explain.row_words import brief, running
+from chipwise.planner.explain.words import sentence
 from chipwise.planner.values.plan import Plan
 from chipwise.text import amount, gib
 from small_catalog import few_offers

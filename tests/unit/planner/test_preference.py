@@ -12,13 +12,14 @@ import yaml
 
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan, plan_any
-from chipwise.planner.defaults import NEARLY, PORTING_SAVES
+from chipwise.planner.defaults import NEARLY, PORTING_SAVES, ported_kinds
 from chipwise.planner.explain.pipeline_words import together_words
 from chipwise.planner.explain.words import headline
 from chipwise.planner.offer_prices import DOUBTED, UNKNOWN_CURRENCY
-from chipwise.planner.preference import Advantage, Lead, Traits, effort, lead
+from chipwise.planner.preference import PORTED, Advantage, Lead, Traits, effort, lead
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
+from chipwise.workload.parse import parse
 
 
 def traits(
@@ -112,8 +113,25 @@ def test_one_machine_of_a_service_is_no_better_than_two() -> None:
 
 def test_a_host_of_another_architecture_counts_as_porting() -> None:
     parts = session().known.parts
-    assert effort(parts["GB200"], frozenset()) == effort(parts["MI300X"], frozenset()) == 1
-    assert effort(parts["B200"], frozenset()) == 0
+    gpus = frozenset({"gpu"})
+    assert effort(parts["GB200"], gpus) == effort(parts["MI300X"], gpus) == 1
+    assert effort(parts["B200"], gpus) == 0
+
+
+def test_a_gpu_that_the_present_rocm_does_not_support_needs_porting_but_to_draw() -> None:
+    parts, kinds = session().known.parts, ported_kinds
+    train = parse("{name: a, kind: train, model: resnet50, samples: 1e6}")
+    source = "source: {codec: h264, resolution: 1080p, fps: 30}, outputs: [{codec: hevc, resolution: 1080p, fps: 30}]"
+    video = parse(f"{{name: a, kind: transcode, streams: 4, {source}}}")
+    assert effort(parts["Radeon-Pro-V520"], kinds(train)) == PORTED
+    assert effort(parts["Radeon-Pro-V520"], kinds(video)) == 1
+
+
+def test_a_program_that_was_measured_on_processors_alone_needs_porting_to_gpus() -> None:
+    parts = session().known.parts
+    lines = "name: a\nkind: hpc\nsteps: 100\nmeasured: {on: Xeon-Sapphire-Rapids, vcpus: 4, takes: 1s, per: step}"
+    native = ported_kinds(parse(lines))
+    assert effort(parts["B200"], native) == effort(parts["MI300X"], native) == PORTED
 
 
 def test_what_is_done_by_half_of_the_deadline_takes_no_more_machines_to_be_done_sooner() -> None:

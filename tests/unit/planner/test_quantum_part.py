@@ -11,7 +11,8 @@ from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.reason_words import words
-from chipwise.planner.explain.words import brief, running, sentence
+from chipwise.planner.explain.row_words import brief, running
+from chipwise.planner.explain.words import sentence
 from chipwise.planner.values.plan import Plan
 from chipwise.views.plan import plan_view
 

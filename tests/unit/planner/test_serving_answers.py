@@ -17,7 +17,8 @@ from chipwise.api.verbs import plan
 from chipwise.money.cost import Cost
 from chipwise.planner.explain.asking import LATENCY, SCALING
 from chipwise.planner.explain.turning import _doubtful
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.public.plans import NoPlan
 
 pytestmark = pytest.mark.real_catalog

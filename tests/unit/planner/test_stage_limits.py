@@ -7,7 +7,7 @@ import pytest
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.errors import BadInput
 from chipwise.planner.pipeline.limits import joined_limits
-from chipwise.workload.goals import Limits
+from chipwise.workload.limits import Limits
 
 
 @pytest.fixture(scope="module")

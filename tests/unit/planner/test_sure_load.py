@@ -13,7 +13,7 @@ import chipwise
 from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.chances import carried, sure_factor
-from chipwise.planner.explain.asking import likely_words
+from chipwise.planner.explain.asking_latency import likely_words
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.reasons.goals import UnsureLatency
 from chipwise.planner.values.plan import Plan

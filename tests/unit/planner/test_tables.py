@@ -20,7 +20,7 @@ from chipwise.perf.collective import LINK_EFFICIENCY, LINK_HALF_BYTES, LINK_LATE
 from chipwise.perf.networks import net_of
 from chipwise.perf.vision import bases, compose, exchanged_bytes
 from chipwise.planner.explain.reason_words import missing_words, words
-from chipwise.planner.explain.words import brief
+from chipwise.planner.explain.row_words import brief
 from chipwise.planner.fleet import Shape
 from chipwise.planner.kinds.tables import fitted_copy, trained, training_cases
 from chipwise.planner.kinds.ways import COUNT, MEMORY, Cannot

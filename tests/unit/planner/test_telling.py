@@ -16,7 +16,8 @@ from chipwise.cli.plan import _kg, _row
 from chipwise.errors import ChipwiseError
 from chipwise.planner.explain.reason_words import rule_words, words
 from chipwise.planner.explain.remedy_words import remedy_words
-from chipwise.planner.explain.words import brief, emissions, no_service, running, sentence
+from chipwise.planner.explain.row_words import brief, emissions, running
+from chipwise.planner.explain.words import no_service, sentence
 from chipwise.planner.quotas import notes
 from chipwise.planner.values.plan import Plan
 from chipwise.text import mass, number, price, usd, usd_cell

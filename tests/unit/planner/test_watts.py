@@ -11,7 +11,7 @@ from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
 from chipwise.money.carbon import Grids
-from chipwise.planner.explain.words import brief, running
+from chipwise.planner.explain.row_words import brief, running
 from chipwise.planner.values.plan import Plan
 from chipwise.views.plan import plan_view
 

@@ -13,7 +13,7 @@ from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.fleet import machines_for, replicas_in
 from chipwise.planner.ranking import Values, order
-from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.choice import Choice
 from small_catalog import few_offers
 
 CHAT: dict[str, Any] = {

@@ -11,12 +11,16 @@ from typing import Any
 import pytest
 import yaml
 
+from chipwise.adapters.probes import nvidia
+from chipwise.observe.exposition import exposed
+from chipwise.observe.sample import Recording
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.timing import progress_seconds
 from chipwise.renderer.open_hours import OpenHours, Weekly
 from chipwise.renderer.targets import argo_rollouts, keda, kserve, kubernetes, monitoring
 from fixed_deployments import CASES
+from nvml_stand_in import Nvml
 
 SERVE, TRAIN, NEURON = CASES["serve"], CASES["train"], CASES["neuron"]
 # Histograms, gauges and counters of vllm/v1/metrics/loggers.py in each of vLLM 0.11.0, 0.16.0 and 0.32.0.
@@ -175,6 +179,17 @@ def test_the_dashboard_has_predicted_lines_beside_measured_ones() -> None:
     assert "vllm:time_to_first_token_seconds_bucket" in panels["ttft p95"]["measured"]
     assert panels["dollars an hour"]["planned"] == "vector(3.92)"
     assert panels["replicas"]["planned at most"] == "vector(12)"
+
+
+def test_where_no_exporter_of_the_vendor_is_the_dashboard_reads_what_watch_serves() -> None:
+    published = exposed(nvidia.connect(nvml=Nvml()).read(0.0), Recording("", labels={"job": "train-7f3a"}))
+    queries = " ".join(line["expr"] for panel in board(TRAIN)["panels"] for line in panel["targets"])
+    read = set(re.findall(r"chipwise_\w+", queries))
+    assert len(read) == 3
+    assert all(f"{name}{{" in published for name in read)
+    [pattern] = set(re.findall(r'exported_job=~"([^"]*)"', queries))
+    assert re.fullmatch(pattern, f"{TRAIN.name}-7f3a")
+    assert "DCGM_FI_DEV_GPU_UTIL" in queries
 
 
 def test_panels_do_not_cover_each_other() -> None:

@@ -11,8 +11,9 @@ from chipwise.catalog.fact import UNKNOWN
 from chipwise.catalog.price_tables import PriceHistory
 from chipwise.money.layering import Layer
 from chipwise.planner.explain.words import headline
+from chipwise.planner.values.choice import OwnCosts
 from chipwise.planner.values.load import LoadPlan, MachineHours
-from chipwise.planner.values.plan import OwnCosts, Plan
+from chipwise.planner.values.plan import Plan
 from chipwise.report import page as pages
 from chipwise.report.answer import RIVALS, against, alike, answer_tiles
 from chipwise.report.chart import Bar, Bars, Chart

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from chipwise.workload.goals import Limits, Need, need_of
+from chipwise.workload.limits import Limits, Need, need_of
 
 
 @pytest.mark.parametrize(

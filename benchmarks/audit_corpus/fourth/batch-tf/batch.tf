@@ -1,4 +1,4 @@
-resource "aws_batch_job_definition" "train" {
+resource "aws_batch_job_definition" "train" { #! no-retry
   name = "train"
   type = "container"
   container_properties = jsonencode({

@@ -1,6 +1,7 @@
 resource "aws_batch_job_definition" "train" {
   name = "train"
   type = "container"
+  retry_strategy { attempts = 5 }
   container_properties = jsonencode({
     image   = "111122223333.dkr.ecr.us-east-1.amazonaws.com/train:3.1.0"
     command = ["python", "train.py", "--resume", "--checkpoint-dir", "s3://acme-ckpt/run"]

@@ -23,8 +23,8 @@ from typing import IO
 
 from chipwise.adapters import process_tag
 from chipwise.adapters.characterising.counters import Counters
-from chipwise.adapters.characterising.sampling import Sampler
 from chipwise.adapters.engines.local import descendants
+from chipwise.adapters.probes import program as program_probe
 from chipwise.errors import BadInput, NoResult, OutsideFailed
 from chipwise.observe.characterise.values import Observed
 from chipwise.observe.sample import Sample
@@ -81,7 +81,8 @@ def _watched(
     counters: Counters,
     enough: Callable[[Observed], bool],
 ) -> Observed:
-    began, sampler = time.monotonic(), Sampler()
+    began = time.monotonic()
+    probe = program_probe.connect(lambda: _processes(process.pid, tag), closeness=program_probe.CLOSE)
     samples: list[Sample] = []
     steps = _StepFiles(folder)
     last_look = 0.0
@@ -90,8 +91,8 @@ def _watched(
             process.wait(EVERY_S)
         now = time.monotonic()
         code = process.poll()
-        if (sample := sampler.sample(_processes(process.pid, tag))) is not None and code is None:
-            samples.append(sample)
+        if code is None:
+            samples += (sample for sample in probe.read(now) if sample.value("processes"))
         if code is not None or now - began > way.longest_s or now - last_look > 1.0:
             last_look = now
             seen = Observed(

@@ -6,6 +6,8 @@ reason.
 
 What changes slowly (limits, links, error counts) is read every `SLOW_S`, and so is the energy: that counter alone takes the
 driver of an H200 4 ms, where all GPM counters take 1.5 ms, a replay counter 0.15 ms and other sensors some microseconds.
+Whoever samples for hours reads GPM every `COUNTERS_S`: each reading is then the mean since the one before, and samples between
+two have none. Nothing of a mean is lost; what changes faster is not seen.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from chipwise.observe.sample import NoReading, Reading, Sample, SampledDevice
 from chipwise.units import MIB
 
 SLOW_S = 10.0
+COUNTERS_S = 5.0  # for who samples as long as a job runs
 DRIVER = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"))  # one of them is there where it is loaded
 NOT_SUPPORTED, NO_PERMISSION, DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND = 3, 4, 9, 12, 13
 GPU_IS_LOST, RESET_REQUIRED, VERSION_MISMATCH = 15, 16, 18
@@ -32,6 +35,8 @@ _REASONS = {
     GPU_IS_LOST: "the GPU is lost: restart the machine",
     RESET_REQUIRED: "the GPU must be reset",
 }
+_FIRST_S = 1.0  # until the first reading
+_EARLY_S = 0.1  # a sample that comes a little before its time
 NO_GPM = "only Hopper and newer chips have GPM counters"
 
 # Metric: the number of the GPM counter, and what makes it our unit.
@@ -59,8 +64,9 @@ _LINK_ERRORS = (38, 45, 52, 59)  # CRC of flits and of data, replays, recoveries
 _LINK_ERRORS_NEW = (161, 162, 163)  # replays, recoveries, CRC: as Hopper counts them
 
 
-def connect(devices: Collection[int] | None = None, nvml: Any = None) -> Nvidia:
-    """`devices`: their numbers as the driver lists them; None: all. Raises where there is no driver or no such device."""
+def connect(devices: Collection[int] | None = None, nvml: Any = None, counters_s: float = 0.0) -> Nvidia:
+    """`devices`: their numbers as the driver lists them; None: all. `counters_s`: between two readings of GPM; 0: with every
+    sample. Raises where there is no driver or no such device."""
     if nvml is None:
         try:
             nvml = import_module("pynvml")
@@ -76,7 +82,7 @@ def connect(devices: Collection[int] | None = None, nvml: Any = None) -> Nvidia:
     if devices is not None and (absent := sorted(set(devices) - set(range(count)))):
         listed = f"{count} NVIDIA devices, numbered from 0" if count else "no NVIDIA device"
         raise BadInput(f"There is no device {absent[0]}: the driver lists {listed}.", remedy="nvidia-smi -L lists them.")
-    return Nvidia(nvml, sorted(range(count) if devices is None else set(devices)))
+    return Nvidia(nvml, sorted(range(count) if devices is None else set(devices)), counters_s)
 
 
 def _no_driver() -> NotFound:
@@ -100,10 +106,10 @@ def _cannot_start(error: Any) -> OutsideFailed:
 
 
 class Nvidia:
-    def __init__(self, nvml: Any, numbers: Sequence[int]) -> None:
+    def __init__(self, nvml: Any, numbers: Sequence[int], counters_s: float) -> None:
         self._nvml = nvml
         self._events = _Events(nvml)
-        self._units = [_Unit(nvml, number, self._events) for number in numbers]
+        self._units = [_Unit(nvml, number, self._events, counters_s) for number in numbers]
 
     def devices(self) -> Sequence[SampledDevice]:
         return [unit.device() for unit in self._units]
@@ -150,7 +156,7 @@ class _Events:
 class _Unit:
     """One device."""
 
-    def __init__(self, nvml: Any, number: int, events: _Events) -> None:
+    def __init__(self, nvml: Any, number: int, events: _Events, counters_s: float) -> None:
         self._nvml, self.number, self._events = nvml, number, events
         self.source = f"nvidia:{number}"
         self._handle: Any = None
@@ -161,7 +167,7 @@ class _Unit:
             self._lost = _reason(error)
             return
         self._xid = events.register(self._handle)
-        self._gpm = _Gpm(nvml, self._handle)
+        self._gpm = _Gpm(nvml, self._handle, counters_s)
         self._slow: dict[str, Reading] = {}
         self._slow_at_s: float | None = None
 
@@ -188,7 +194,7 @@ class _Unit:
         nvml, handle = self._nvml, self._handle
         readings: dict[str, Reading] = {}
         self._add_readings(readings, ("busy", "memory_busy"), lambda: _shares(nvml.nvmlDeviceGetUtilizationRates(handle)))
-        readings |= self._gpm.read()
+        readings |= self._gpm.read(at_s)
         self._add_readings(readings, ("memory_used", "memory_total"), lambda: _memory(nvml.nvmlDeviceGetMemoryInfo(handle)))
         self._add_reading(readings, "power", lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1e3)
         self._add_reading(readings, "temperature", lambda: nvml.nvmlDeviceGetTemperature(handle, _CHIP))
@@ -268,10 +274,11 @@ class _Unit:
 
 
 class _Gpm:
-    """Counters between the last sample and this one."""
+    """Counters between the last reading and this one."""
 
-    def __init__(self, nvml: Any, handle: Any) -> None:
-        self._nvml, self._handle = nvml, handle
+    def __init__(self, nvml: Any, handle: Any, every_s: float) -> None:
+        self._nvml, self._handle, self._every_s = nvml, handle, every_s
+        self._read_at_s: float | None = None
         self._samples: list[Any] = []
         self._absent: NoReading | None = None
         self._has_first = False
@@ -293,9 +300,18 @@ class _Gpm:
         except AttributeError:
             self._absent = NoReading("nvidia-ml-py is too old for GPM counters")
 
-    def read(self) -> dict[str, Reading]:
+    def read(self, at_s: float) -> dict[str, Reading]:
         if self._absent is not None:
             return dict.fromkeys(_GPM, self._absent)
+        if self._read_at_s is None and self._every_s:  # of the moment since it was opened, which would stand for long
+            self._read_at_s = at_s - self._every_s + _FIRST_S
+            return dict.fromkeys(_GPM, NoReading("the next sample has it"))
+        if self._read_at_s is not None and 0 <= at_s - self._read_at_s < self._every_s - _EARLY_S:
+            return {}
+        self._read_at_s = at_s
+        return self._counted()
+
+    def _counted(self) -> dict[str, Reading]:
         nvml, (before, now) = self._nvml, self._samples
         try:
             nvml.nvmlGpmSampleGet(self._handle, now)

@@ -29,10 +29,27 @@ THREADS_AT_ONCE = 24
 OFTEN = 4  # threads that are looked at in every sample
 PROGRESS_BYTES = 64 << 10
 FIRST = NoReading("the next sample has it: it is counted between two")
+_NO_DELAYS = NoReading("this kernel does not count how long threads wait for a core")
 _HIDDEN = NoReading("this user may not read it")
 _NO_STEPS = NoReading("the program does not report its steps; chipwise.job.steps() does")
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.01
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Closeness:
+    """How closely a program is looked at, which costs it."""
+
+    tree_s: float = TREE_S
+    least_s: float = LEAST_S
+    threads_at_once: int = THREADS_AT_ONCE
+    from_start: bool = False  # what it did before the first look counts too
+
+
+USUAL = Closeness()
+CLOSE = Closeness(
+    tree_s=0.0, least_s=0.0, threads_at_once=1024, from_start=True
+)  # of one that is run to be measured, some times a second
 
 
 def connect(
@@ -40,10 +57,10 @@ def connect(
     progress: Path | None = None,
     device_nodes: Sequence[int] = (),
     proc: Path = Path("/proc"),
-    tree_s: float = TREE_S,
+    closeness: Closeness = USUAL,
 ) -> ProgramProbe:
     """`tree`: its processes, itself first; `device_nodes`: the NUMA nodes of the devices that it uses."""
-    return ProgramProbe(tree, progress, device_nodes, proc, tree_s)
+    return ProgramProbe(tree, progress, device_nodes, proc, closeness)
 
 
 def check(pid: int, proc: Path = Path("/proc")) -> None:
@@ -64,6 +81,7 @@ class _Thread:
     cpu_s: float
     waiting: float
     preemptions: float
+    delayed_s: float | None  # ready to run, while others held the cores; None: the kernel does not count it
     share: float = 0.0  # of a core, between its last two turns
 
 
@@ -74,9 +92,9 @@ class ProgramProbe:
         progress: Path | None,
         device_nodes: Sequence[int],
         proc: Path,
-        tree_s: float = TREE_S,
+        closeness: Closeness,
     ) -> None:
-        self._tree, self._progress, self._proc, self._tree_s = tree, progress, proc, tree_s
+        self._tree, self._progress, self._proc, self._closeness = tree, progress, proc, closeness
         self._nodes = _Nodes(device_nodes)
         self._pids: list[int] = []
         self._tree_at_s = -math.inf
@@ -86,6 +104,7 @@ class ProgramProbe:
         self._io = [0.0, 0.0, 0.0]
         self._io_hidden = False
         self._switches = [0.0, 0.0]
+        self._delayed_s: float | None = None
         self._at_s: float | None = None
         self._slow: dict[str, Reading] = {}
         self._slow_at_s = -math.inf
@@ -96,9 +115,9 @@ class ProgramProbe:
     def close(self) -> None: ...
 
     def read(self, at_s: float) -> Sequence[Sample]:
-        if self._at_s is not None and 0 <= at_s - self._at_s < LEAST_S:
+        if self._at_s is not None and 0 <= at_s - self._at_s < self._closeness.least_s:
             return ()
-        if at_s - self._tree_at_s >= self._tree_s:
+        if at_s - self._tree_at_s >= self._closeness.tree_s:
             self._pids, self._tree_at_s = list(dict.fromkeys(self._tree())), at_s
         elapsed = None if self._at_s is None else at_s - self._at_s
         cpu_s = memory = threads = 0.0
@@ -108,7 +127,7 @@ class ProgramProbe:
                 cells = (self._proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
                 if cells[0] in "ZX":
                     continue
-                cpu_s += self._processor(pid, cells, begun_before=self._at_s is None)
+                cpu_s += self._processor(pid, cells, begun_before=self._at_s is None and not self._closeness.from_start)
                 memory += float(cells[21]) * _PAGE
                 threads += float(cells[17])
                 living.append(pid)
@@ -127,6 +146,7 @@ class ProgramProbe:
             "processes": float(len(living)),
             "switches_waiting": self._switches[0],
             "switches_taken": self._switches[1],
+            "cpu_delayed": _NO_DELAYS if self._delayed_s is None else self._delayed_s,
         }
         readings |= zip(("io_read", "io_written", "disk_read"), [_HIDDEN] * 3 if self._io_hidden else self._io, strict=True)
         if not living:
@@ -166,7 +186,7 @@ class ProgramProbe:
             self._turn.reverse()
         busiest = sorted(self._threads, key=lambda key: -self._threads[key].share)[:OFTEN]
         due = dict.fromkeys([*((pid, pid) for pid in self._pids[:OFTEN]), *busiest])
-        while self._turn and len(due) < THREADS_AT_ONCE:
+        while self._turn and len(due) < self._closeness.threads_at_once:
             due[self._turn.pop()] = None
         for key in due:
             self._look_at_thread(key, at_s)
@@ -182,6 +202,10 @@ class ProgramProbe:
             now.share = min(max(now.cpu_s - known.cpu_s, 0.0) / (at_s - known.at_s), 1.0)
             self._switches[0] += max(now.waiting - known.waiting, 0.0)
             self._switches[1] += max(now.preemptions - known.preemptions, 0.0)
+        if now.delayed_s is not None:
+            before_s = known.delayed_s if known is not None else None
+            grown_s = 0.0 if before_s is None else max(now.delayed_s - before_s, 0.0)
+            self._delayed_s = (self._delayed_s or 0.0) + grown_s
         self._threads[key] = now
 
     def _thread(self, pid: int, thread: int, at_s: float) -> _Thread:
@@ -191,14 +215,16 @@ class ProgramProbe:
         waiting, preemptions = (
             _field(status, name) for name in (b"\nvoluntary_ctxt_switches:", b"nonvoluntary_ctxt_switches:")
         )
+        delayed_s: float | None = None
         try:
             with open(f"{folder}/schedstat", "rb") as file:
-                cpu_s = int(file.read().split()[0]) / 1e9
+                nanoseconds = file.read().split()
+            cpu_s, delayed_s = int(nanoseconds[0]) / 1e9, int(nanoseconds[1]) / 1e9
         except (OSError, IndexError):
             with open(f"{folder}/stat", "rb") as file:
                 cells = file.read().rpartition(b")")[2].split()
             cpu_s = (int(cells[11]) + int(cells[12])) * _TICK_S
-        return _Thread(at_s=at_s, cpu_s=cpu_s, waiting=waiting, preemptions=preemptions)
+        return _Thread(at_s=at_s, cpu_s=cpu_s, waiting=waiting, preemptions=preemptions, delayed_s=delayed_s)
 
     def _reported(self) -> dict[str, Reading]:
         """What the program says of itself, be it nonsense: it is a file that a program writes."""

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise import __version__
-from chipwise.calibration.measured import read
+from chipwise.api.measure.runs import own_rows
+from chipwise.calibration.measured import MeasurementFile, read
 from chipwise.calibration.own_file import Calibration as Calibration
 from chipwise.calibration.own_file import fit_file
 from chipwise.calibration.stored import Stored as Stored
@@ -18,10 +19,30 @@ from chipwise.errors import NoResult
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
+FROM_RUNS = "--from-runs"  # in place of a file's name, as it is typed
+
 
 def calibrate(session: Session, path: str, typed: bytes | None, *, dry_run: bool = False, force: bool = False) -> Calibration:
     """Fits the runs of a file and stores the result in place of an earlier one, unless held-out runs come out worse."""
-    calibration = fit_file(read(session.parts, session.names, path, typed), session.parts, dry_run=dry_run, force=force)
+    return _stored(session, read(session.parts, session.names, path, typed), dry_run=dry_run, force=force)
+
+
+def calibrate_from_runs(session: Session, *, dry_run: bool = False, force: bool = False) -> Calibration:
+    """Fits the finished runs of the record, with the user's consent."""
+    text, left_out = own_rows(session)
+    if not text:
+        cause = f": {left_out[0][0]}" if left_out else ", since there is none that was measured"
+        raise NoResult(
+            f"None of your finished runs can be compared{cause}.",
+            remedy="chipwise run WORKLOAD.yaml with a training or batch file, on whole chips, makes one.",
+        )
+    measured = replace(read(session.parts, session.names, FROM_RUNS, text.encode()), name=FROM_RUNS)
+    calibration = _stored(session, measured, dry_run=dry_run, force=force)
+    return replace(calibration, refused=(*calibration.refused, *left_out))
+
+
+def _stored(session: Session, measured: MeasurementFile, *, dry_run: bool, force: bool) -> Calibration:
+    calibration = fit_file(measured, session.parts, dry_run=dry_run, force=force)
     if calibration.why_not:
         return calibration
     from chipwise.adapters.stores import whole

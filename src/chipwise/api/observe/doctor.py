@@ -45,14 +45,19 @@ def of_target(session: Session, target: str, seconds: float, tick: Callable[[flo
 
 
 def diagnosed(session: Session, recording: Recording) -> Diagnosis:
-    """With the chips of the catalog: a device that names none is looked up by what its driver calls it."""
-    devices = tuple(replace(device, chip=_chip(session, device)) for device in recording.devices)
-    diagnosis = _diagnose(replace(recording, devices=devices), session.catalog.chips)
+    """Raises where there is too little to judge by."""
+    diagnosis = judged(session, recording)
     if not diagnosis.is_enough:
         raise NoResult(diagnosis.notes[0], remedy="Record for longer: --for 30s, or chipwise watch --record FILE.")
     return diagnosis
 
 
+def judged(session: Session, recording: Recording) -> Diagnosis:
+    """With the chips of the catalog: a device that names none is looked up by what its driver calls it."""
+    devices = tuple(replace(device, chip=_chip(session, device)) for device in recording.devices)
+    return _diagnose(replace(recording, devices=devices), session.chip_names.catalog.chips)
+
+
 def _chip(session: Session, device: SampledDevice) -> str | None:
     name = device.chip or device.name
-    return session.names.one_chip(name).chip.name if session.names.chips_or_none(name) else None
+    return session.chip_names.one_chip(name).chip.name if session.chip_names.chips_or_none(name) else None

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from chipwise.api.observe.current import CurrentFinding
 from chipwise.errors import BadInput, NoResult
 from chipwise.observe.sample import NoReading, Recording, Sample
 from chipwise.observe.series import SampleStore
@@ -178,6 +179,7 @@ class LiveWatch:
     source: SampleSource
     store: SampleStore
     summary: Summary
+    current: CurrentFinding
     record: Callable[[Sequence[Sample]], None] | None = None
 
     def turn(self) -> list[Sample]:
@@ -187,6 +189,7 @@ class LiveWatch:
         for sample in samples:
             self.store.add(sample)
         self.summary.add_all(samples)
+        self.current.add(samples, is_again=is_again)
         if self.record is not None:
             self.record(samples)
         return samples
@@ -194,6 +197,13 @@ class LiveWatch:
     @property
     def header(self) -> Recording:
         return self.source.header
+
+    def finding(self) -> str:
+        """The doctor's first finding over the last minute, in one line; empty while there is too little to judge by."""
+        from chipwise.views.doctor import headline
+
+        diagnosis = self.current.diagnosis()
+        return "" if diagnosis is None else headline(diagnosis)
 
     def summary_words(self) -> str:
         """In one sentence; empty where no device was read."""
@@ -210,9 +220,13 @@ class LiveWatch:
 
 def begun(session: Session, wanted: WatchTarget, record: Path | None = None) -> LiveWatch:
     source = opened(session, wanted)
-    return LiveWatch(
-        source, SampleStore(), _summary(source.header), _recorder(record, source.header) if record is not None else None
-    )
+    recorder = _recorder(record, source.header) if record is not None else None
+    return _watch(session, source, recorder)
+
+
+def _watch(session: Session, source: SampleSource, recorder: Callable[[Sequence[Sample]], None] | None = None) -> LiveWatch:
+    header = source.header
+    return LiveWatch(source, SampleStore(), _summary(header), CurrentFinding(session, header), recorder)
 
 
 def _summary(header: Recording) -> Summary:
@@ -247,7 +261,7 @@ def turns(watch: LiveWatch, every_s: float, for_s: float | None = None) -> Itera
         time.sleep(max(due - time.monotonic(), 0.0))
 
 
-def replayed(path: Path) -> tuple[LiveWatch, bool]:
+def replayed(session: Session, path: Path) -> tuple[LiveWatch, bool]:
     """A recording as if it had just been watched; and whether its end is missing."""
     from chipwise.observe.recording import load
 
@@ -255,7 +269,7 @@ def replayed(path: Path) -> tuple[LiveWatch, bool]:
     header = replace(loaded.recording, samples=())
     waiting = [list(loaded.recording.samples)]
     source = Followed(header, (), lambda: (waiting.pop() if waiting else [], False), lambda: True)
-    watch = LiveWatch(source, SampleStore(), _summary(header))
+    watch = _watch(session, source)
     watch.turn()
     return watch, loaded.is_cut
 

@@ -22,13 +22,16 @@ from chipwise.runner.abilities import AppliesObjects, Market, Sells
 from chipwise.runner.job import MachinePlace, Needs, Spec
 from chipwise.runner.submission.machines_by_name import BOUGHT, in_each_region, shared
 from chipwise.runner.submission.machines_of_plan import PLACES, place_of, predicted_of, rate_of, same_as, with_minimum
+from chipwise.runner.submission.predicted import Allocation, predict
 from chipwise.runner.submission.workload import IMAGE
+from chipwise.workload.common import Common
 
 if TYPE_CHECKING:
     from chipwise.api.running.engines import Reach
     from chipwise.api.session.wiring import Session
     from chipwise.renderer.deployment import Deployment
 
+_OF_THE_PLAN = ("usd", "why_not")
 Queues = Callable[[str, str], str]  # of a cluster: the queue for a team, where one was asked for or not
 
 
@@ -63,6 +66,7 @@ def planned(
         places=(_place(deployment),),
     )
     rents = traits(reach.kind).rents
+    speed = _speed(session, path, checked.workload, plan) if isinstance(plan, Plan) else {}
     if isinstance(plan, Plan) and rents:
         alternatives = same_as(plan)
         spec = replace(
@@ -72,6 +76,7 @@ def planned(
             predicted=predicted_of(plan),
             interruptions_per_hour=rate_of(alternatives),
         )
+    spec = replace(spec, predicted={**speed, **spec.predicted})
     if rents:
         spec = replace(spec, places=in_each_region(session.known, spec.places, market_of(reach)))
         image = image or ("" if deployment.software.built else deployment.software.image)
@@ -120,6 +125,18 @@ def _needs(spec: Spec, deployment: Deployment, path: str) -> Needs:
             remedy="Leave --machines out.",
         )
     return needs
+
+
+def _speed(session: Session, path: str, workload: Common, plan: Plan) -> dict[str, object]:
+    """How fast it will be on the machines of the plan, so that a run there is a measurement too. How long it takes and what it
+    costs, the plan knows better: with starts and interruptions."""
+    best = plan.winner
+    if best is None or not best.chips:
+        return {}
+    predicted = predict(
+        session.known, path, workload, Allocation(best.catalog_chip or best.chip, float(best.chips * best.machines))
+    )
+    return {name: value for name, value in predicted.items() if name not in _OF_THE_PLAN and not name.startswith("seconds")}
 
 
 def _expected(deployment: Deployment) -> float | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.api.running.installed import DEFAULT, runs_here
 from chipwise.api.running.place import is_here
+from chipwise.errors import ChipwiseError
 from chipwise.runner.abilities import Glances
 from chipwise.runner.job import PLACED
 from chipwise.runner.record import Wanted
@@ -17,16 +18,20 @@ from chipwise.runner.sighting import of_sight
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     import psutil
 
     from chipwise.adapters.gpu_use import GpuUse
+    from chipwise.adapters.recordings import Follower
+    from chipwise.api.observe.current import CurrentFinding
     from chipwise.api.running.asking import Runtime
     from chipwise.observe.probe import Probe
     from chipwise.runner.abilities import OnThisMachine
     from chipwise.runner.engine import Sight
     from chipwise.runner.job import Job
 
+_FOLLOWED: dict[Path, tuple[Follower, CurrentFinding]] = {}  # by the folder of an attempt
 _KNOWN: dict[int, psutil.Process] = {}  # the share of a processor is counted between two looks at the same process
 
 
@@ -50,6 +55,7 @@ class Standing:
     is_here: bool = True
     asks_gpus: int = 0  # of those elsewhere, for each machine
     machines: int = 1
+    finding: str | None = None  # the doctor's first over the last minute, by its rule; empty: none, None: too little to say
 
 
 def look(runtime: Runtime, measure_s: float) -> list[Standing]:
@@ -76,6 +82,9 @@ def look(runtime: Runtime, measure_s: float) -> list[Standing]:
 
         use = gpu_use.look() if probe is None else gpu_use.of_samples(probe.read(time.monotonic()))
     now = time.time()
+    folders = {job.id: runtime.local_engine(job).folder(job.id, len(job.attempts)) for job in jobs}
+    for gone in _FOLLOWED.keys() - set(folders.values()):
+        del _FOLLOWED[gone]
     standings: list[Standing] = []
     for job in jobs:
         cpu, memory = 0.0, 0.0
@@ -108,10 +117,31 @@ def look(runtime: Runtime, measure_s: float) -> list[Standing]:
                 gpu_power_w=_sum([one.power_w for one in gpu_uses]),
                 engine=job.spec.engine,
                 place=job.spec.place,
+                finding=_finding(runtime, folders[job.id]),
             )
         )
     remote_places = {row.place for row in rows if not runs_here(row.engine)}
     return [*standings, *(_elsewhere(job, now) for where in sorted(remote_places) for job in _jobs_at(runtime, where))]
+
+
+def _finding(runtime: Runtime, folder: Path) -> str | None:
+    """Of what its supervisor recorded so far; each file is followed from look to look."""
+    from chipwise.adapters.recordings import NAME, Follower
+    from chipwise.api.observe.current import CurrentFinding
+
+    follower, current = _FOLLOWED.get(folder, (None, None))
+    with suppress(OSError, ChipwiseError):  # it is not sampled, or not yet
+        follower = follower or Follower(folder / NAME)
+        samples, is_again = follower.look()
+        if follower.header is None:
+            return None
+        current = current or CurrentFinding(runtime.session, follower.header)
+        current.add(samples, is_again=is_again)
+        _FOLLOWED[folder] = (follower, current)
+    diagnosis = None if current is None else current.diagnosis()
+    if diagnosis is None:
+        return None
+    return "" if diagnosis.first is None or diagnosis.is_healthy else diagnosis.first.rule
 
 
 def _sight(engine: OnThisMachine, job: Job, now: float) -> Sight:

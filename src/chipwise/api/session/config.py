@@ -57,6 +57,11 @@ class Config:
         return self.config_dir / "engines.yaml"
 
     @property
+    def settings(self) -> Path:
+        """What chipwise may do with the user's own data, written by people."""
+        return self.config_dir / "settings.yaml"
+
+    @property
     def secrets_dir(self) -> Path:
         """Files by name/key, each readable by its owner only."""
         return self.config_dir / "secrets"

@@ -56,6 +56,19 @@ class Session:
         return join(files, chips, self._stored_rows(chips), self.today)
 
     @cached_property
+    def chip_names(self) -> Names:
+        """Of chips alone, packaged and the user's own: for who looks at devices, and asks for no price."""
+        if "catalog" in vars(self):
+            return self.names
+        from chipwise.catalog.load import chips_alone
+
+        if not any(self.config.catalog_dir.glob("*.y*ml")):
+            return names_of(chips_alone())
+        from chipwise.catalog.own import read, read_chips
+
+        return names_of(chips_alone(read_chips(read(self.config.catalog_dir))))
+
+    @cached_property
     def stored(self) -> tuple[Snapshot, ...]:
         """The snapshots of the data directory, read once; of a file that cannot be read, `problems` tells."""
         if not self.config.feeds_dir.exists():

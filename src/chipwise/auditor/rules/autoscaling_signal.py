@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import pods_of
+from chipwise.auditor.pods import Pod, pods_of
 from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look
 
 ABOUT = "services on accelerators scale by their requests, not by their processors"
@@ -13,6 +13,9 @@ ABOUT = "services on accelerators scale by their requests, not by their processo
 
 def check(sources: Sources) -> Iterator[Finding]:
     accelerated = {(pod.owner.namespace, pod.owner.name) for pod in pods_of(sources) if pod.chips}
+    for pod in pods_of(sources, partial=True):
+        if pod.owner.kind == "InferenceService" and pod.chips:
+            yield from _served(pod)
     for manifest in sources.manifests:
         metrics = _metrics(manifest)
         if not metrics or not all(plain for plain, _ in metrics):
@@ -27,6 +30,20 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what=f"{manifest.title} scales a service on accelerators by processors or memory alone",
                 fix="Scale by running or waiting requests (KEDA with Prometheus, or a Pods metric).",
             )
+
+
+def _served(pod: Pod) -> Iterator[Finding]:
+    """A model of KServe, which is scaled by processors where it says so."""
+    metric = str(pod.spec.get("scaleMetric") or "")
+    if metric in ("cpu", "memory"):
+        yield Finding(
+            rule="autoscaling-signal",
+            weight=Weight.MEDIUM,
+            path=pod.owner.path,
+            line=line_of(pod.spec, "scaleMetric"),
+            what=f"{pod.owner.title} scales a model on accelerators by its {metric}",
+            fix="Scale by requests: scaleMetric concurrency or rps with Knative, autoScaling.metrics with KEDA.",
+        )
 
 
 def _metrics(manifest: Manifest) -> list[tuple[bool, int]]:

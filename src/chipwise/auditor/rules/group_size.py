@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
-from chipwise.auditor.commands import NODES, number_of, words_of_container
+from chipwise.auditor.commands import MEGATRON, NODES, Word, number_of, words_of_container, words_of_text
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, chips_of, pods_in
 from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, whole_number
-from chipwise.auditor.tasks import tasks_of
+from chipwise.auditor.tasks import Task, tasks_of
 from chipwise.auditor.workloads import Group, group_of
 
 ABOUT = "a group has as many machines as its command counts"
 _TOPOLOGY = "cloud.google.com/gke-tpu-topology"
+_MPI = ("mpirun", "mpiexec")
 _SHAPE = re.compile(r"\d{1,3}(?:x\d{1,3}){1,2}")
 
 
@@ -25,9 +26,12 @@ def check(sources: Sources) -> Iterator[Finding]:
             message = f"the task has {task.nodes} machines, and its command counts {counted.value}"
             fix = f"Set the number of nodes to {counted.value}, or the flag to {task.nodes}."
             yield _finding(task.path, counted.line, message, fix, line_of(task.manifest.body, "num_nodes"))
+        yield from _divided(task)
     for manifest in sources.manifests:
         pods = list(pods_in(manifest))
         yield from _gang(manifest)
+        if manifest.kind == "Job" and listed(look(manifest.body, "spec", "tasks")):
+            yield from _volcano(manifest, pods)
         yield from _topology(manifest, pods)
         if manifest.kind == "MPIJob":
             yield from _mpi(manifest, pods)
@@ -49,6 +53,39 @@ def check(sources: Sources) -> Iterator[Finding]:
                 f"Set {'size' if is_group else 'the number of pods'} to {nodes.value}, or the flag to {size.size}.",
                 nodes.line if is_group else size.line,
             )
+
+
+def _divided(task: Task) -> Iterator[Finding]:
+    """Megatron ends at once where its ranks are no whole number of copies of the model."""
+    splits = [count for flags in MEGATRON if (count := number_of(_flat(task.words), flags))]
+    model, ranks = prod(one.value for one in splits), task.nodes * task.devices
+    if splits and ranks and ranks % model:
+        message = f"a copy of the model takes {model} ranks, and {task.nodes} machines of {task.devices} devices have {ranks}"
+        yield _finding(task.path, splits[0].line, message, "Split it over a number of ranks that divides them all.")
+
+
+def _flat(words: Sequence[Word]) -> list[Word]:
+    """Also of flags that a script collects in a variable."""
+    flat = list[Word]()
+    for word in words:
+        name, equals, value = word.text.partition("=")
+        collected = equals and name.isidentifier() and " " in value
+        flat += words_of_text(value, word.line) if collected else [word]
+    return flat
+
+
+def _volcano(manifest: Manifest, pods: list[Pod]) -> Iterator[Finding]:
+    """Ranks of MPI in a gang, whose devices are in tasks of their own."""
+    tasks = listed(look(manifest.body, "spec", "tasks"))
+    places = 0
+    for task, pod in zip(tasks, pods, strict=False):
+        places += max(1, whole_number(look(task, "replicas") or 1)) * sum(pod.chips.values())
+    for container in (container for pod in pods for container in pod.mains):
+        words = words_of_container(container)
+        ranks = number_of(words, ("-np", "-n", "--np"))
+        if ranks and places and ranks.value > places and any(word.text.rpartition("/")[2] in _MPI for word in words):
+            message = f"{manifest.title} starts {ranks.value} ranks, and its tasks have {places} devices"
+            yield _finding(manifest.path, ranks.line, message, f"Start {places}, or raise the number of workers.")
 
 
 def _gang(manifest: Manifest) -> Iterator[Finding]:
@@ -93,7 +130,7 @@ def _mpi(manifest: Manifest, pods: list[Pod]) -> Iterator[Finding]:
             limits = look(container, "resources", "limits")
             yield _finding(manifest.path, line_of(spec, "slotsPerWorker"), message, fix, line_of(limits))
         ranks = number_of(words_of_container(container), ("-np", "-n", "--np", "-c"))
-        is_mpi = any(word.text.rpartition("/")[2] in ("mpirun", "mpiexec") for word in words_of_container(container))
+        is_mpi = any(word.text.rpartition("/")[2] in _MPI for word in words_of_container(container))
         if ranks and is_mpi and workers and ranks.value > slots * workers:
             message = f"{manifest.title} starts {ranks.value} ranks on {workers} workers of {slots} slots"
             yield _finding(manifest.path, ranks.line, message, f"Start {slots * workers}, or raise the number of workers.")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from chipwise.auditor.commands import DATA, PIPELINE, PROCESSES, RANKS, TENSOR
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import Pod, pods_of, words_of
-from chipwise.auditor.source import Sources, line_of, whole_number
+from chipwise.auditor.pods import Pod, pods_in, pods_of, words_of
+from chipwise.auditor.source import Manifest, Sources, line_of, look, whole_number
 
 ABOUT = "what is asked for is used"
 _FLAGS = {*TENSOR, *PIPELINE, *DATA, *PROCESSES, *RANKS}
@@ -18,6 +18,8 @@ _LONG = re.compile(r"infinity|inf|\d+d|\d{2,}h|\d{5,}s?")  # half a day and more
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    for manifest in sources.manifests:
+        yield from _left_running(manifest)
     for pod in pods_of(sources):
         chips = sum(pod.chips.values())
         if not chips or pod.owner.kind == "DaemonSet":
@@ -37,6 +39,23 @@ def check(sources: Sources) -> Iterator[Finding]:
                 pod,
                 f"{pod.owner.title} asks for {chips} accelerators and its command uses {used}",
                 f"Ask for {used}, or raise the split to {chips}.",
+            )
+
+
+def _left_running(manifest: Manifest) -> Iterator[Finding]:
+    """KubeRay keeps the cluster of a job that has ended, unless it is told otherwise."""
+    spec = manifest.body.get("spec")
+    ends = look(spec, "shutdownAfterJobFinishes") is True or look(spec, "deletionStrategy")
+    if manifest.kind == "RayJob" and not ends and not look(spec, "clusterSelector"):
+        chips = sum(sum(pod.chips.values()) for pod in pods_in(manifest))
+        if chips:
+            yield Finding(
+                rule="idle-accelerators",
+                weight=Weight.MEDIUM,
+                path=manifest.path,
+                line=line_of(spec, "shutdownAfterJobFinishes"),
+                what=f"{manifest.title} keeps its cluster, and the accelerators of it, after the job has ended",
+                fix="Set shutdownAfterJobFinishes: true and ttlSecondsAfterFinished.",
             )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.hardware import architectures_for
 from chipwise.auditor.pods import chips_of, pods_of, title_of
-from chipwise.auditor.source import Sources, line_of
+from chipwise.auditor.source import Instruction, Sources, line_of
 
 ABOUT = "images have code for the chips that they run on"
 _MAKERS = {"nvidia.com/": "NVIDIA", "amd.com/gpu": "AMD", "aws.amazon.com/neuron": "Neuron", "google.com/tpu": "TPU"}
@@ -21,6 +21,11 @@ _SIGNS = (
     (re.compile(r"huggingface/text-generation-inference[:@]"), "NVIDIA"),
 )
 
+_PACKAGES = (
+    (re.compile(r"\b(?:torch-neuronx|neuronx-cc|neuronx-distributed\S*|libneuronxla)\b"), "Neuron"),
+    (re.compile(r"\bjax\[tpu\]|\btorch[-_]xla\[tpu\]"), "TPU"),
+    (re.compile(r"whl/rocm\d"), "AMD"),
+)
 _BUILT = (
     (re.compile(r"(?:^|[-_.:])(?:arm64|aarch64|arm64v8)(?:$|[-_.:])"), "arm64"),
     (re.compile(r"(?:^|[-_.:])(?:amd64|x86_64|x86-64|x64)(?:$|[-_.:])"), "amd64"),
@@ -28,6 +33,8 @@ _BUILT = (
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    for file in sources.dockerfiles:
+        yield from _built_on(file)
     for pod in pods_of(sources, partial=True):
         wanted = architectures_for(pod)
         for container in pod.mains:
@@ -55,6 +62,23 @@ def check(sources: Sources) -> Iterator[Finding]:
                     what=f"{title_of(pod, container)}: {image} is made for {made_for}, and the pod has {stated}",
                     fix="Take the image that its project builds for these chips.",
                 )
+
+
+def _built_on(file: tuple[Instruction, ...]) -> Iterator[Finding]:
+    """A base with the libraries of one maker under packages of another."""
+    packages = " ".join(one.rest for one in file if one.word == "RUN")
+    wanted = next((maker for sign, maker in _PACKAGES if sign.search(packages)), None)
+    for base in (one for one in file if one.word == "FROM" and wanted):
+        made_for = next((maker for sign, maker in _SIGNS if sign.search(base.rest.lower())), None)
+        if made_for and made_for not in (wanted, "another"):
+            yield Finding(
+                rule="image-chip",
+                weight=Weight.HIGH,
+                path=base.path,
+                line=base.line,
+                what=f"{base.rest.split()[0]} is made for {made_for}, and packages for {wanted} are installed in it",
+                fix=f"Begin with an image for {wanted}.",
+            )
 
 
 def _architecture(image: str) -> str | None:

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, is_spot, pods_of, variables, words_of
 from chipwise.auditor.source import Sources, line_of, look
+from chipwise.auditor.terraform import inner, line_inside, text_of
 
 ABOUT = "jobs state how their pods restart, are numbered and are tried again"
 _WORKFLOWS = ("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow")
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    yield from _batch(sources)
     for pod in pods_of(sources):
         policy = pod.spec.get("restartPolicy", "Always")
         if pod.owner.kind in ("Job", "CronJob", "JobSet") and policy == "Always":
@@ -27,6 +29,24 @@ def check(sources: Sources) -> Iterator[Finding]:
         yield from _numbered(pod)
         yield from _tried_again(pod)
         yield from _gives_up(pod)
+
+
+def _batch(sources: Sources) -> Iterator[Finding]:
+    """AWS Batch tries a job once, unless it is told otherwise: one that loses its spot machine has failed."""
+    environments = [one for one in sources.blocks if one.labels[:1] == ("aws_batch_compute_environment",)]
+    kinds = {text_of(one.get("type")) for block in environments for one in inner(block.body, "compute_resources")}
+    for block in sources.blocks if kinds == {"SPOT"} else ():
+        if block.labels[:1] == ("aws_batch_job_definition",):
+            attempts = [text_of(one.get("attempts")) for one in inner(block.body, "retry_strategy")]
+            if not attempts or attempts[0] in ("", "1"):
+                yield Finding(
+                    rule="job-policy",
+                    weight=Weight.MEDIUM,
+                    path=block.path,
+                    line=line_inside(sources, block, "attempts", "retry_strategy") if attempts else block.line,
+                    what=f"{block.title} runs on spot machines and is never tried again",
+                    fix="Set retry_strategy with attempts = 5, and evaluate_on_exit that retries on Host EC2*.",
+                )
 
 
 def _numbered(pod: Pod) -> Iterator[Finding]:

@@ -7,9 +7,13 @@ from itertools import pairwise
 from typing import Any
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.source import Located, Sources, line_of, listed, mapped
+from chipwise.auditor.source import Located, Sources, TerraformBlock, line_of, listed, mapped
 from chipwise.auditor.terraform import inner, line_inside, machine_groups, text_of
 
+_RANGES = (
+    *(("min_node_count", "max_node_count"), ("total_min_node_count", "total_max_node_count"), ("min_vcpus", "max_vcpus")),
+    *(("min_capacity", "max_capacity"), ("min_count", "max_count"), ("min_replicas", "max_replicas")),
+)
 ABOUT = "groups of machines have a least, a wanted and a most in this order"
 
 
@@ -30,9 +34,26 @@ def check(sources: Sources) -> Iterator[Finding]:
             wrong = _wrong(sizes, "min_size", "desired_size", "max_size")
         if wrong:
             yield _finding(block.path, block.line, f"{block.title}: {wrong[1]}", line_inside(sources, block, wrong[0]))
+        yield from _ranges(sources, block)
         for name, group in machine_groups(block) if block.type == "module" else ():
             if wrong := _wrong(group, "min_size", "desired_size", "max_size"):
                 yield _finding(block.path, line_inside(sources, block, name), f"{block.title}: {name}: {wrong[1]}")
+
+
+def _ranges(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
+    """Of other resources: pools of Google, environments of AWS Batch, targets of scaling."""
+
+    def bodies(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        yield body
+        for value in body.values():
+            for inside in value if isinstance(value, list) else ():
+                if isinstance(inside, Mapping):
+                    yield from bodies(inside)
+
+    for body in bodies(block.body) if block.type == "resource" else ():
+        for low, high in _RANGES:
+            if wrong := _wrong(body, low, high):
+                yield _finding(block.path, line_inside(sources, block, low), f"{block.title}: {wrong[1]}")
 
 
 def _wrong(group: Mapping[str, Any], *keys: str) -> tuple[str, str] | None:

@@ -22,6 +22,7 @@ _GOOGLE = (  # families of Google's machines, and what accelerators of them are 
     (re.compile(r"(?:n1|custom)-"), ("nvidia-tesla-t4", "nvidia-tesla-v100", "nvidia-tesla-p100", "nvidia-tesla-p4")),
     (re.compile(r"(?:e2|n2|n2d|c2|c2d|c3|c3d|c4|n4|t2d|t2a|m1|m2|m3)-"), ()),
 )
+_SIZE = re.compile(r"(?:a2|a3|a4|a4x)-\w+-(\d{1,2})g")
 _ARM_FAMILIES = ("g5g", "p6e-gb200", "p6e-gb300")
 
 
@@ -84,3 +85,16 @@ def _google(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
             kind = text_of(accelerator.get("type")).rpartition("/")[2]
             if (message := _unfitting(machine, kind)) is not None:
                 yield _finding(block.path, line_inside(sources, block, "type"), f"{block.title}: {message}")
+            count, size = text_of(accelerator.get("count")), _SIZE.fullmatch(machine)
+            if message is None and size and count.isdecimal() and int(count) not in (0, int(size[1])):
+                line = line_inside(sources, block, "count", "guest_accelerator")
+                stated = f"{machine} has {size[1]} accelerators, and {count} are asked for"
+                fix = f"Set count to {size[1]}, or take a machine with {count}."
+                yield Finding(
+                    rule="machine-chip",
+                    weight=Weight.HIGH,
+                    path=block.path,
+                    line=line,
+                    what=f"{block.title}: {stated}",
+                    fix=fix,
+                )

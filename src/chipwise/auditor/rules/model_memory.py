@@ -9,21 +9,21 @@ from collections.abc import Iterator
 
 from chipwise.auditor.commands import TENSOR, Number, Word, number_of, value_of, words_of_container
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.hardware import chips_for, machines_for
+from chipwise.auditor.hardware import chips_for, chips_named, machines_for
+from chipwise.auditor.models import known, model_of, model_of_task, weight_bytes
 from chipwise.auditor.pods import Pod, chips_of, pods_of, title_of, variables
 from chipwise.auditor.source import Located, Sources
+from chipwise.auditor.tasks import Task, tasks_of
 from chipwise.auditor.workloads import group_of
-from chipwise.workload.model import registry
 from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.layers import Attention
 from chipwise.workload.model.registry import Model
 
+_RULE = "model-memory"
+_SERVING = ("serve", "vllm.entrypoints.openai.api_server", "sglang.launch_server", "text-generation-launcher")
 ABOUT = "models fit into the memory of their devices"
-_MODEL = ("--model", "--model-id", "--model_id", "--model-path", "--model_path", "serve")
 _LENGTH = ("--max-model-len", "--max_model_len", "--context-length", "--max-total-tokens")
 _SHARE = ("--gpu-memory-utilization", "--gpu_memory_utilization", "--mem-fraction-static")
-_SMALLER = (*("awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4", "gguf", "bnb", "bitsandbytes", "eetq"), "fp8", "int8", "w8a8")
-_SIZE = re.compile(r"(?<![\w.])(?:(\d+)x)?(\d+(?:\.\d+)?)b(?![a-z0-9])", re.IGNORECASE)
 _DEVICES = ("nvidia.com/gpu", "amd.com/gpu")
 _DEFAULT_SHARE = 0.9
 _MOST_SHARE = 0.98
@@ -44,21 +44,34 @@ def check(sources: Sources) -> Iterator[Finding]:
             slices = [float(mig[1]) * 1e9 for name in chips_of(container) if (mig := _MIG.fullmatch(name))]
             if slices or size:
                 yield from _fits(pod, container, min(slices) if slices else size)
+    for task in tasks_of(sources):
+        yield from _task(task)
+
+
+def _task(task: Task) -> Iterator[Finding]:
+    """Of a command that serves; a program that trains holds more, and splits it in ways that no flag tells."""
+    sizes = [chip.memory_bytes or 0.0 for chip in chips_named(task.chip)] if task.chip else []
+    name, split = model_of_task(task), number_of(task.words, TENSOR)
+    if not name or not sizes or not all(sizes) or not any(word.text in _SERVING for word in task.words):
+        return
+    usable = max(sizes) * task.devices * task.nodes * _DEFAULT_SHARE
+    weights = weight_bytes(task.words, name.text)
+    if weights > usable and (not split or split.value <= task.devices):
+        message = f"the task: weights of {name.text} take {weights / 2**30:.0f} GiB, and its devices offer {usable / 2**30:.0f}"
+        yield Finding(rule=_RULE, weight=Weight.HIGH, path=task.path, line=name.line, what=message, fix=_FIX)
 
 
 def _fits(pod: Pod, container: Located, size: float) -> Iterator[Finding]:
     words = words_of_container(container)
-    flag, room = value_of(words, _MODEL), size * _devices(pod, container)
+    flag, room = model_of(pod, container), size * _devices(pod, container)
     split = number_of(words, TENSOR)
     if not flag or not room or (split and split.value > _devices(pod, container)):
         return  # that it has too few devices is said by another rule
     name = flag.text.strip("/")
-    model = registry.load().known(name)
-    bits = _bits(words, name, model)
-    parameters = _parameters(name, model)
+    model = known(name)
     share = value_of(words, _SHARE)
     usable = room * (_number(share) or _DEFAULT_SHARE)
-    weights = parameters * bits / 8
+    weights = weight_bytes(words, name)
     if weights > usable:
         message = f"{title_of(pod, container)}: weights of {name} take {weights / 2**30:.0f} GiB"
         yield _finding(pod, flag.line, f"{message}, and its devices offer {usable / 2**30:.0f}")
@@ -103,21 +116,6 @@ def _devices(pod: Pod, container: Located) -> int:
     )
 
 
-def _bits(words: list[Word], name: str, model: Model | None) -> float:
-    text = " ".join([name, *(word.text for word in words), model.published_precision if model else ""]).lower()
-    small = [sign for sign in _SMALLER if sign in text]
-    if not small:
-        return 32.0 if "float32" in text else 16.0
-    return 8.0 if all(sign in ("fp8", "int8", "w8a8", "bnb", "bitsandbytes", "eetq") for sign in small) else 4.0
-
-
-def _parameters(name: str, model: Model | None) -> float:
-    if model and model.published_parameters:
-        return float(model.published_parameters)
-    size = _SIZE.search(name.rpartition("/")[2])
-    return int(size[1] or 1) * float(size[2]) * 1e9 * (0.85 if size[1] else 1.0) if size else 0.0  # experts share attention
-
-
 def _kv_bytes(model: Model | None) -> float:
     """Of one token in 16 bits; 0 where the shape is another than keys and values of heads in every layer."""
     shape = model.shape if model else None
@@ -134,4 +132,4 @@ def _number(word: Word | None) -> float:
 
 
 def _finding(pod: Pod, line: int, message: str, fix: str = _FIX) -> Finding:
-    return Finding(rule="model-memory", weight=Weight.HIGH, path=pod.owner.path, line=line, what=message, fix=fix)
+    return Finding(rule=_RULE, weight=Weight.HIGH, path=pod.owner.path, line=line, what=message, fix=fix)

@@ -7,14 +7,17 @@ from collections.abc import Iterator
 
 from chipwise.auditor.ecs import task_definitions
 from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.machines import accelerated
 from chipwise.auditor.pods import node_labels, pods_of, title_of, words_of
-from chipwise.auditor.source import Located, Sources, line_of, look, mapped
+from chipwise.auditor.source import Located, Sources, line_of, listed, look, mapped
+from chipwise.auditor.terraform import inner, line_inside, rows_of, text_of
 
 ABOUT = "accelerators are asked for where there are some"
 _FIX = "Run it on machines: EC2 capacity with GPUs, such as g6, in place of Fargate."
 _DEVICE_IMAGES = re.compile(
     r"(?:^|/)(?:vllm/vllm-openai|vllm/vllm-openai-rocm|lmsysorg/sglang|huggingface/text-generation-inference|rocm/vllm)[:@]|nvcr\.io/nim/"
 )
+_GPU_ASKED = re.compile(r'"?type"?\s*[=:]\s*"GPU"')
 _COMPUTE = "eks.amazonaws.com/compute-type"
 
 
@@ -23,6 +26,7 @@ def check(sources: Sources) -> Iterator[Finding]:
         if task.is_fargate and task.gpus:
             message = f"{task.title} asks for {task.gpus} GPUs on Fargate, which has none"
             yield _finding(task.path, task.line, message)
+    yield from _batch(sources)
     served = {id(pod.owner) for pod in pods_of(sources, partial=True) if pod.chips}  # a head needs none of its own
     for pod in pods_of(sources):
         claims = pod.spec.get("resourceClaims") or pod.spec.get("runtimeClassName")
@@ -45,6 +49,24 @@ def check(sources: Sources) -> Iterator[Finding]:
         if pod.chips and "fargate" in node_labels(pod.spec).get(_COMPUTE, ()):
             message = f"{pod.owner.title} asks for accelerators on Fargate, which has none"
             yield _finding(pod.owner.path, line_of(pod.spec, "nodeSelector", _COMPUTE), message)
+
+
+def _batch(sources: Sources) -> Iterator[Finding]:
+    """A job of AWS Batch that asks for a GPU, where no environment brings machines with one."""
+    jobs = [one for one in sources.blocks if one.labels[:1] == ("aws_batch_job_definition",)]
+    wanting = [block for block in jobs if any(_GPU_ASKED.search(row) for _, row in rows_of(sources, block))]
+    environments = [one for one in sources.blocks if one.labels[:1] == ("aws_batch_compute_environment",)]
+    types = [
+        (block, [text_of(one) for one in listed(resources.get("instance_type"))])
+        for block in environments
+        for resources in inner(block.body, "compute_resources")
+    ]
+    plain = types and all(names and not any("$" in one or accelerated(one) for one in names) for _, names in types)
+    if wanting and plain and "optimal" not in types[0][1]:
+        block, names = types[0]
+        message = f"{wanting[0].title} asks for a GPU, and {', '.join(names)} of {block.title} has none"
+        line = line_inside(sources, block, "instance_type")
+        yield _finding(block.path, line, message, "Take machines with GPUs, such as g6.")
 
 
 def _needs(image: str, words: list[str]) -> bool:

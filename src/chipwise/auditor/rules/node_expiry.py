@@ -9,6 +9,7 @@ from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.machines import pools
 from chipwise.auditor.source import Sources, line_of, listed, look
 
+DAYS_HOURS = 48  # so soon, work is interrupted whoever keeps budgets
 SHORT_HOURS = 14 * 24  # beyond it, expiry is how machines are kept fresh
 _SECONDS = re.compile(r"\d{1,2}s|[01]m")
 _HOURS = re.compile(r"(\d{1,6})h(?:\d+[ms])*")
@@ -30,12 +31,13 @@ def check(sources: Sources) -> Iterator[Finding]:
             )
         age = look(spec, "expireAfter")
         hours = _HOURS.fullmatch(str(age))
-        if hours and int(hours[1]) < SHORT_HOURS and listed(look(manifest.body, "spec", "disruption", "budgets")):
+        budgets = listed(look(manifest.body, "spec", "disruption", "budgets"))
+        if hours and int(hours[1]) < (SHORT_HOURS if budgets else DAYS_HOURS):
             yield Finding(
                 rule="node-expiry",
                 weight=Weight.MEDIUM,
                 path=manifest.path,
                 line=line_of(spec, "expireAfter"),
-                what=f"{manifest.title} ends machines after {age}, and its budgets do not hold that up",
+                what=f"{manifest.title} ends machines after {age}, and {'its' if budgets else 'no'} budgets hold that up",
                 fix="Set expireAfter: Never, and let drift replace machines, which keeps to the budgets.",
             )

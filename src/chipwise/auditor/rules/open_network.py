@@ -73,6 +73,14 @@ def check(sources: Sources) -> Iterator[Finding]:
         vpc = manifest.body.get("vpc")
         if manifest.kind == "ClusterConfig" and _world(listed(look(vpc, "publicAccessCIDRs"))):
             yield _api(manifest.path, line_of(vpc, "publicAccessCIDRs"), "the cluster")
+        for key in ("managedNodeGroups", "nodeGroups") if manifest.kind == "ClusterConfig" else ():
+            for group in listed(manifest.body.get(key)):
+                ssh = look(group, "ssh")
+                if look(ssh, "allow") is True and not (look(group, "privateNetworking") or look(ssh, "sourceSecurityGroupIds")):
+                    message = f"node group {look(group, 'name')} lets the whole internet reach its port 22"
+                    fix = "Drop ssh (enableSsm leads to a shell too), or name sourceSecurityGroupIds."
+                    line = line_of(ssh, "allow")
+                    yield Finding(rule=_RULE, weight=Weight.HIGH, path=manifest.path, line=line, what=message, fix=fix)
     for resource in resources_of(sources):
         yield from _resource(resource)
 

@@ -36,6 +36,7 @@ _SIGNS = (
 )
 _EXPORTED = re.compile(r"""(?:^|[\s;&])(?:export\s+|-e\s+|--env[= ])?([A-Za-z_][A-Za-z0-9_]*)=["']?([^\s"';&|)]+)""")
 _WRITTEN = re.compile(r'"?name"?\s*[=:]\s*"(\w+)"\s*,?\s*"?value"?\s*[=:]\s*"([^"]*)"', re.IGNORECASE)
+_SETTING = re.compile(r"""^[ \t]*(?:- )?([A-Z][A-Z0-9_]{3,}):[ \t]*["']?([^\s"'#]{16,})["']?[ \t]*$""", re.MULTILINE)
 _PIECE = re.compile(r"[A-Za-z0-9+/=_!@#%^*-]+")
 _SCRIPTS = ("user_data", "user_data_base64", "custom_data", "metadata_startup_script", "startup_script")
 _PLACEHOLDER = re.compile(r"replace|change.?me|your[-_ ]|example|placeholder|todo|x{4,}|\*{3,}|\.{3}", re.IGNORECASE)
@@ -82,6 +83,11 @@ def check(sources: Sources) -> Iterator[Finding]:
                 known.add((manifest.path, line))
                 title = manifest.title if manifest.kind else "the file"
                 yield _finding(manifest.path, line, f"{title}: {name} has its value in the file", "Refer to a stored secret.")
+    for path, text in sources.texts:
+        for name, value, line in _embedded(text) if path.endswith((".yaml", ".yml")) else ():
+            if (path, line) not in known and _is_open(name, value) and _looks_random(value):
+                known.add((path, line))
+                yield _finding(path, line, f"{name} has its value in the file", "Refer to a stored secret.")
     for task in tasks_of(sources):
         for name, value, line in exported(task.words):
             if (task.path, line) not in known and _is_open(name, value):
@@ -167,6 +173,14 @@ def _named_values(body: Located) -> Iterator[tuple[str, object, int]]:
         for key, value in mapping.items():
             if key not in ("name", "value", "key", "secret", "token"):
                 yield _upper(key), value, line_of(mapping, key)
+
+
+def _embedded(text: str) -> Iterator[tuple[str, str, int]]:
+    """Settings inside a text of another language, such as the environment of a RayJob."""
+    line, counted = 1, 0
+    for match in _SETTING.finditer(text):
+        line, counted = line + text.count("\n", counted, match.start(1)), match.start(1)
+        yield match[1], match[2], line
 
 
 def _upper(name: str) -> str:

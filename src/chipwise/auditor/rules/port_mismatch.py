@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from chipwise.auditor.commands import PORT, number_of, words_of_container
+from chipwise.auditor.commands import PORT, number_of, words_of_container, words_of_text
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, pods_of, title_of
-from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look, mapped, walk, whole_number
+from chipwise.auditor.source import Instruction, Located, Manifest, Sources, line_of, listed, look, mapped, walk, whole_number
 from chipwise.auditor.terraform import inner, text_of
 from chipwise.auditor.workloads import LabelledPods, same_space
 
 ABOUT = "probes, services and routes use ports that are listened on"
+_LOCAL_PORT = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):(\d{2,5})")
 _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 _METHODS = ("httpGet", "tcpSocket", "grpc")
 _SERVERS = (
@@ -29,8 +31,10 @@ _SERVERS = (
 
 
 def check(sources: Sources) -> Iterator[Finding]:
-    for pod in pods_of(sources):
+    for pod in pods_of(sources, partial=True):
         yield from _own(pod)
+    for file in sources.dockerfiles:
+        yield from _image(file)
     pods = LabelledPods(sources)
     for service in (one for one in sources.manifests if one.kind == "Service"):
         yield from _service(service, pods)
@@ -75,6 +79,19 @@ def _own(pod: Pod) -> Iterator[Finding]:
                 message = f"{title_of(pod, container)}: {probe} asks port {port}, and {_list(numbers)} are declared"
                 weight = Weight.MEDIUM if len(probed_ports) > 1 or flag or not whole_number(port) else Weight.LOW
                 yield _finding(pod.owner.path, line, message, "Ask the port that the program listens on.", weight)
+
+
+def _image(file: tuple[Instruction, ...]) -> Iterator[Finding]:
+    """An image whose health check asks another port than its command opens."""
+    command = next((one for one in reversed(file) if one.word in ("CMD", "ENTRYPOINT")), None)
+    flag = number_of(words_of_text(re.sub(r'[\[\],"]+', " ", command.rest), command.line), PORT) if command else None
+    exposed = {whole_number(port.partition("/")[0]) for one in file if one.word == "EXPOSE" for port in one.rest.split()} - {0}
+    ports = {flag.value} if flag else exposed
+    for health in (one for one in file if one.word == "HEALTHCHECK"):
+        asked = {int(port) for port in _LOCAL_PORT.findall(health.rest)}
+        if asked and ports and not asked & ports:
+            message = f"the health check asks port {_list(asked)}, and the command listens on {_list(ports)}"
+            yield _finding(health.path, health.line, message, "Ask the port that the program listens on.")
 
 
 def _is_server(texts: list[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, ma
 
 ABOUT = "jobs fit into the quota of their queue"
 _LABEL = "kueue.x-k8s.io/queue-name"
+_MOST = re.compile(r"^\s*max_replicas:\s*(\d{1,4})\s*$", re.MULTILINE)
+_SPLIT = re.compile(r"^\s*tensor_parallel_size:\s*(\d{1,4})\s*$", re.MULTILINE)
 _REPLICAS = ("pytorchReplicaSpecs", "mpiReplicaSpecs", "tfReplicaSpecs")
 
 
@@ -18,7 +21,20 @@ def check(sources: Sources) -> Iterator[Finding]:
     clusters = {one.name: one for one in sources.manifests if one.kind == "ClusterQueue"}
     queues = {(one.namespace, one.name): one for one in sources.manifests if one.kind == "LocalQueue"}
     for manifest in sources.manifests:
-        queue = queues.get((manifest.namespace, str(look(manifest.body, "metadata", "labels", _LABEL))))
+        yield from _replicas(manifest)
+        name = look(manifest.body, "metadata", "labels", _LABEL)
+        queue, beside = queues.get((manifest.namespace, str(name))), [one for one in queues if one[0] == manifest.namespace]
+        if name and not queue and beside:  # where none is written down, they are kept elsewhere
+            stated = ", ".join(other for _, other in beside)
+            yield Finding(
+                rule="quota",
+                weight=Weight.HIGH,
+                path=manifest.path,
+                line=line_of(manifest.body, "metadata", "labels", _LABEL),
+                what=f"{manifest.title} waits in the queue {name}, and its namespace has {stated}",
+                fix=f"Set {_LABEL} to one of them.",
+            )
+            queue = queues[beside[0]] if len(beside) == 1 else None
         cluster = clusters.get(str(look(queue.body, "spec", "clusterQueue"))) if queue else None
         if cluster is None or look(cluster.body, "spec", "cohort") or look(cluster.body, "spec", "cohortName"):
             continue  # whoever has a cohort may borrow
@@ -34,6 +50,28 @@ def check(sources: Sources) -> Iterator[Finding]:
                     fix=f"Raise nominalQuota to {wanted}, or ask for less.",
                     also=tuple((cluster.path, line_of(one, "nominalQuota")) for one in _counted(cluster, name)),
                 )
+
+
+def _replicas(manifest: Manifest) -> Iterator[Finding]:
+    """A service of Ray that is to grow beyond the devices that its cluster may have."""
+    spec = manifest.body.get("spec")
+    text, line = str(look(spec, "serveConfigV2") or ""), line_of(spec, "serveConfigV2")
+    most, split = _MOST.search(text), _SPLIT.search(text)
+    groups = listed(look(spec, "rayClusterConfig", "workerGroupSpecs"))
+    if manifest.kind != "RayService" or not most or len(_MOST.findall(text)) > 1 or not groups:
+        return
+    devices = 0
+    for pod in pods_in(manifest):
+        group = next((one for one in reversed(pod.above) if "maxReplicas" in one), None)
+        devices += whole_number(look(group, "maxReplicas")) * sum(pod.chips.values())
+    wanted = int(most[1]) * int(split[1] if split else 1)
+    if devices and wanted > devices:
+        place = line + text.count("\n", 0, most.start(1)) + 1
+        message = (
+            f"{manifest.title} may have {most[1]} replicas of {wanted // int(most[1])} devices, and its workers have {devices}"
+        )
+        fix = "Raise maxReplicas of the worker group, or lower max_replicas: those above wait forever."
+        yield Finding(rule="quota", weight=Weight.MEDIUM, path=manifest.path, line=place, what=message, fix=fix)
 
 
 def _wanted(manifest: Manifest) -> dict[str, int]:

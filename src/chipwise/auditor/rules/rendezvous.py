@@ -40,6 +40,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                 "Set dnsPolicy: ClusterFirstWithHostNet.",
             )
         yield from _service(pod, sources)
+        yield from _governed(pod, sources)
     for task in tasks_of(sources):
         if task.nodes > 1:
             places = [Word(value, line) for name, value, line in settings_of(task) if name in _NAMES]
@@ -86,6 +87,25 @@ def _service(pod: Pod, sources: Sources) -> Iterator[Finding]:
             what=f"{pod.owner.title} has the subdomain {subdomain}, and {chosen[0].title} has another name",
             fix=f"Set subdomain: {chosen[0].name}, or give the Service that name.",
             also=((chosen[0].path, line_of(chosen[0].body, "metadata", "name")),),
+        )
+
+
+def _governed(pod: Pod, sources: Sources) -> Iterator[Finding]:
+    """Pods of a StatefulSet have names under the service that it names, and under no other."""
+    stated = look(pod.owner.body, "spec", "serviceName")
+    if pod.owner.kind != "StatefulSet" or not stated:
+        return
+    services = [one for one in sources.manifests if one.kind == "Service" and same_space(one, pod.owner)]
+    headless = [one for one in services if look(one.body, "spec", "clusterIP") == "None" and _selects_job(one, pod)]
+    if headless and not any(one.name == stated for one in services):
+        yield Finding(
+            rule="rendezvous",
+            weight=Weight.HIGH,
+            path=pod.owner.path,
+            line=line_of(pod.owner.body, "spec", "serviceName"),
+            what=f"{pod.owner.title} is governed by the Service {stated}, and {headless[0].title} has another name",
+            fix=f"Set serviceName: {headless[0].name}, or give the Service that name.",
+            also=((headless[0].path, line_of(headless[0].body, "metadata", "name")),),
         )
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import Pod, is_device_plugin, pods_of
+from chipwise.auditor.pods import Pod, is_device_plugin, pods_of, title_of
 from chipwise.auditor.source import Sources, line_of, look, mapped
 from chipwise.auditor.terraform import holds_containers, rows_of
 
@@ -21,11 +21,18 @@ def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
         pod_context, device_plugin = mapped(look(pod.spec, "securityContext") or _of_workflow(pod)), is_device_plugin(pod)
         for container in pod.containers:
-            if _TPU in mapped(look(container, "resources", "limits")):
-                continue  # its devices belong to root, and only root may lock the memory that they need
             own = mapped(look(container, "securityContext"))
-            name, line = container.get("name", "?"), line_of(container, "securityContext")
-            title = f"{pod.owner.title}: container {name}"
+            line, title = line_of(container, "securityContext"), title_of(pod, container)
+            if _TPU in mapped(look(container, "resources", "limits")):
+                if own.get("privileged") is True:
+                    yield _finding(
+                        pod.owner.path,
+                        line_of(container, "securityContext", "privileged"),
+                        f"{title} is privileged",
+                        "Drop privileged: nodes of GKE 1.28 and newer give TPUs to pods without it.",
+                        Weight.LOW,
+                    )
+                continue  # its devices belong to root, and only root may lock the memory that they need
             user = own.get("runAsUser", pod_context.get("runAsUser"))
             if own.get("privileged") is True:
                 yield _finding(
@@ -35,9 +42,10 @@ def check(sources: Sources) -> Iterator[Finding]:
                     "Drop privileged.",
                 )
             if user == 0 and not device_plugin:
+                stated = container if "runAsUser" in own else pod.spec
                 yield _finding(
                     pod.owner.path,
-                    line,
+                    line_of(stated, "securityContext", "runAsUser"),
                     f"{title} runs as root (runAsUser 0)",
                     "Give runAsUser a number above 0, such as 10001.",
                 )

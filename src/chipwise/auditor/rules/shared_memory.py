@@ -15,6 +15,7 @@ from chipwise.auditor.source import Located, Sources, line_of, listed, look, map
 ABOUT = "containers with several GPUs have shared memory"
 _SHARED_BY_OPERATOR = ("RayCluster", "RayService", "RayJob")  # KubeRay mounts an emptyDir in memory at /dev/shm
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu")
+_GIVEN = ("DynamoGraphDeployment", "DynamoComponentDeployment")  # their operator mounts 8 GiB by itself
 LEAST_BYTES = 2.0**29  # below it, the first collective of two processes may not find room
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtb]?)(?:i?b?)")
 
@@ -28,7 +29,7 @@ def check(sources: Sources) -> Iterator[Finding]:
         for container in pod.containers:
             gpus = sum(count for name, count in chips_of(container).items() if name in _GPUS)
             size = _shared(volumes, container)
-            if gpus > 1 and size < LEAST_BYTES and "sharedMemory" not in container:
+            if gpus > 1 and size < LEAST_BYTES and pod.owner.kind not in _GIVEN and "sharedMemory" not in container:
                 title = title_of(pod, container)
                 message = f"{title} has {gpus} GPUs and {size / 2**20:.0f} MiB of shared memory"
                 yield Finding(

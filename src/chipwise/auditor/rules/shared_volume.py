@@ -31,7 +31,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                 manifest.path, f"{manifest.title}: claim {look(template, 'metadata', 'name')}", look(template, "spec"), classes
             )
     scaled, by_name = scaled_names(sources), {(one.namespace, one.name): one for one in claims}
-    for pod in pods_of(sources):
+    for pod in pods_of(sources, partial=True):
         if copies(pod, scaled) > 1:
             yield from _one_machine(pod, by_name)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import pods_of
+from chipwise.auditor.pods import Pod, pods_of
 from chipwise.auditor.source import Located, Sources, line_of, listed, look, whole_number
 
 ABOUT = "pods have time to drain before they are ended"
@@ -20,7 +20,7 @@ def check(sources: Sources) -> Iterator[Finding]:
         grace = DEFAULT_S if stated is None else whole_number(stated)
         waits = [(_wait(container), container) for container in pod.mains]
         longest, container = max(waits, key=lambda pair: pair[0], default=(0, pod.spec))
-        serves = pod.chips and not pod.is_job and any(listed(one.get("ports")) for one in pod.mains)
+        serves = pod.chips and not pod.is_job and (_is_graph(pod) or any(listed(one.get("ports")) for one in pod.mains))
         if serves and stated is not None and grace < DEFAULT_S:
             yield Finding(
                 rule="short-grace",
@@ -41,6 +41,11 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what=f"{pod.owner.title} is ended after {grace} s, and its preStop alone takes {longest} s",
                 fix=f"Set terminationGracePeriodSeconds to {longest} and the longest answer together.",
             )
+
+
+def _is_graph(pod: Pod) -> bool:
+    """Workers of Dynamo answer without a port of their own."""
+    return pod.owner.kind == "DynamoGraphDeployment"
 
 
 def _wait(container: Located) -> int:

@@ -8,8 +8,10 @@ from typing import Any
 from chipwise.auditor.cloudformation import resources_of
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.machines import accelerated, accelerated_google, pools
+from chipwise.auditor.models import model_of_task, weight_bytes
 from chipwise.auditor.quantity import quantity
 from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look, walk, whole_number
+from chipwise.auditor.tasks import Task, tasks_of
 from chipwise.auditor.terraform import google_pools, inner, line_inside, machine_groups, text_of
 
 ABOUT = "machines with accelerators have room for their images"
@@ -44,6 +46,8 @@ def check(sources: Sources) -> Iterator[Finding]:
             if accelerated(machine) and whole_number(disk.get("VolumeSize")) and not _large(disk.get("VolumeSize")):
                 message = f"{resource.name} leaves a machine with accelerators a small disk"
                 yield _finding(resource.path, line_of(disk, "VolumeSize"), message)
+    for task in tasks_of(sources):
+        yield from _downloads(task)
     for block in sources.blocks:
         for name, group in machine_groups(block) if block.type == "module" else ():
             types = [text_of(one) for one in listed(group.get("instance_types"))]
@@ -86,6 +90,17 @@ def _groups(manifest: Manifest) -> list[Any]:
 
 def _types(group: Any) -> list[Any]:
     return [name for name in (look(group, "instanceType"), *listed(look(group, "instanceTypes"))) if name]
+
+
+def _downloads(task: Task) -> Iterator[Finding]:
+    """A task that fetches a model to a disk that is smaller."""
+    resources, model = task.manifest.body.get("resources"), model_of_task(task)
+    size, weights = whole_number(look(resources, "disk_size")), weight_bytes(task.words, model.text) / 1e9 if model else 0.0
+    if model and size and weights and size < weights + _ENOUGH_GB:
+        message = f"the task has a disk of {size} GB, and {model.text} takes {weights:.0f} GB beside the system"
+        line = line_of(resources, "disk_size")
+        fix = f"Set disk_size to {weights + 2 * _ENOUGH_GB:.0f} or more."
+        yield Finding(rule="small-disk", weight=Weight.MEDIUM, path=task.path, line=line, what=message, fix=fix)
 
 
 def _sizes(value: Any) -> Iterator[tuple[str, Any]]:

@@ -8,12 +8,16 @@ from chipwise.auditor.commands import Word, value_of, words_of_container, words_
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, is_spot, pods_of, words_of
 from chipwise.auditor.source import Sources, line_of, listed, look, mapped, whole_number
+from chipwise.auditor.tasks import tasks_of
 
+_GONE = ("/tmp", "/dev/shm", "/scratch/local", "/local_scratch")
+_RULE = "spot-without-checkpoint"
 ABOUT = "jobs on spot machines save their work"
 _SHORT_S = 3600
 _SAVING = (
     *("--checkpoint-dir", "--checkpoint_dir", "--ckpt-dir", "--ckpt_dir", "--save-dir", "--save_dir", "--save"),
     *("--checkpoint-path", "--checkpoint_path", "--output-dir", "--output_dir", "--checkpoints"),
+    *("--storage-path", "--storage_path"),
 )
 _TESTS = ("pytest", "ctest", "tox", "nox", "go test")
 _SIGNS = (  # the second row: what is there already is not done again
@@ -24,17 +28,25 @@ _SIGNS = (  # the second row: what is there already is not done again
 
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
-        if pod.is_job and is_spot(pod.spec) and not _is_short(pod):
-            yield from _lost(pod)
-        if pod.is_job and is_spot(pod.spec) and not _saves(str(pod.owner.body)) and not _is_short(pod):
+        if not pod.is_job or not is_spot(pod.spec) or _is_short(pod):
+            continue
+        lost = list(_lost(pod))
+        yield from lost
+        if not lost and not _saves(str(pod.owner.body)):
             yield Finding(
-                rule="spot-without-checkpoint",
+                rule=_RULE,
                 weight=Weight.HIGH,
                 path=pod.owner.path,
                 line=line_of(pod.spec),
                 what=f"{pod.owner.title} runs on spot machines, and nothing says that it saves its work",
                 fix="Mount a volume for checkpoints (or set a URL), and let the program resume from the newest.",
             )
+    for task in tasks_of(sources):
+        for place in _saved_at(task.words) if task.nodes > 1 or "requeue" in task.manifest.body else ():
+            if place.text.startswith(_GONE) and "use_spot" not in str(look(task.manifest.body, "resources")):
+                message = f"the task saves its work to {place.text}, which the machine that resumes does not have"
+                fix = "Save it to a file system that all machines share."
+                yield Finding(rule=_RULE, weight=Weight.HIGH, path=task.path, line=place.line, what=message, fix=fix)
     for manifest in sources.manifests:
         is_sky = {"resources", "run"} <= manifest.body.keys() and "service" not in manifest.body and not manifest.kind
         if is_sky and look(manifest.body, "resources", "use_spot") is True:
@@ -44,7 +56,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     yield _ephemeral(manifest.path, place, "the task")
         if is_sky and look(manifest.body, "resources", "use_spot") is True and not _saves(str(manifest.body)):
             yield Finding(
-                rule="spot-without-checkpoint",
+                rule=_RULE,
                 weight=Weight.HIGH,
                 path=manifest.path,
                 line=line_of(manifest.body, "resources", "use_spot"),
@@ -65,6 +77,10 @@ def _lost(pod: Pod) -> Iterator[Finding]:
         for place in _saved_at(words_of_container(container)):
             if not (place.text.rstrip("/") + "/").startswith(tuple(remaining)):
                 yield _ephemeral(pod.owner.path, place, pod.owner.title)
+    entry = look(pod.owner.body, "spec", "entrypoint")
+    for place in _saved_at(words_of_text(str(entry), line_of(pod.owner.body, "spec", "entrypoint"))) if entry else ():
+        if place.text.startswith(_GONE):
+            yield _ephemeral(pod.owner.path, place, pod.owner.title)
 
 
 def _saved_at(words: Sequence[Word]) -> Iterator[Word]:
@@ -77,7 +93,7 @@ def _saved_at(words: Sequence[Word]) -> Iterator[Word]:
 
 def _ephemeral(path: str, place: Word, title: str) -> Finding:
     return Finding(
-        rule="spot-without-checkpoint",
+        rule=_RULE,
         weight=Weight.HIGH,
         path=path,
         line=place.line,

@@ -20,8 +20,9 @@ from chipwise.auditor.commands import (
 )
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, chips_of, node_labels, pods_of, title_of
+from chipwise.auditor.sagemaker import variants_of
 from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look, mapped, whole_number
-from chipwise.auditor.tasks import tasks_of
+from chipwise.auditor.tasks import Task, tasks_of
 from chipwise.auditor.workloads import group_of
 
 ABOUT = "a command is split over no more devices than there are"
@@ -31,6 +32,7 @@ _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVIC
 _NEURON = "aws.amazon.com/neuron"
 _CORES = {"inf2": 2, "trn1": 2, "trn1n": 2}  # of one Neuron device; later ones have eight
 _MOST_CORES = 8
+_SRUN_WORDS = 8  # between srun and what it starts: its own flags
 _NUMBERS = re.compile(r"\d+(?:,\d+)+")
 _SERVED = re.compile(r"^\s*tensor_parallel_size:\s*(\d{1,4})\s*$", re.MULTILINE)
 
@@ -55,9 +57,37 @@ def check(sources: Sources) -> Iterator[Finding]:
     for task in tasks_of(sources):
         if task.devices:
             yield from _split(task.path, "the task", task.words, task.devices, task.nodes)
+            yield from _launchers(task)
     for manifest in sources.manifests:
         if manifest.kind == "RayService":
             yield from _ray(manifest, sources)
+    for variant in variants_of(sources):
+        if variant.devices and variant.split > variant.devices:
+            message = f"{variant.title} is split over {variant.split} devices, and {variant.machine} has {variant.devices}"
+            yield _finding(variant.split_path, variant.split_line, message, variant.split)
+
+
+def _launchers(task: Task) -> Iterator[Finding]:
+    """Slurm starts a command once for each task: one that starts a process for each device itself belongs there once."""
+    per_node = whole_number(task.manifest.body.get("tasks_per_node"))
+    processes = number_of(task.words, PROCESSES)
+    launcher = next(
+        (place for place, word in enumerate(task.words) if word.text in ("torchrun", "torch.distributed.run")), None
+    )
+    started = launcher is not None and any(
+        word.text == "srun" for word in task.words[max(0, launcher - _SRUN_WORDS) : launcher]
+    )
+    if started and processes and per_node > 1 and per_node * processes.value > task.devices:
+        message = f"the task starts {per_node} launchers of {processes.value} processes on {task.devices} devices"
+        yield Finding(
+            rule=_RULE,
+            weight=Weight.HIGH,
+            path=task.path,
+            line=processes.line,
+            what=message,
+            fix="Set --ntasks-per-node=1: torchrun starts a process for each device.",
+            also=((task.path, line_of(task.manifest.body, "tasks_per_node")),),
+        )
 
 
 def _devices(pod: Pod, container: Located) -> int:
@@ -149,6 +179,8 @@ def _processes(pod: Pod, container: Located, devices: int) -> Iterator[Finding]:
         places.append((container, "numProcPerNode"))
     if pod.owner.kind == "PyTorchJob":
         places += [(spec, "nprocPerNode"), (look(spec, "elasticPolicy"), "nProcPerNode")]
+    if pod.owner.kind == "LLMInferenceService":
+        places.append((look(next((one for one in reversed(pod.above) if "parallelism" in one), None), "parallelism"), "tensor"))
     if pod.owner.kind.startswith("Ray") and pod.above:
         group = next((one for one in reversed(pod.above) if "rayStartParams" in one), None)
         places.append((look(group, "rayStartParams"), "num-gpus"))

@@ -7,22 +7,30 @@ from collections.abc import Iterator
 
 from chipwise.auditor.commands import Word, words_of_container
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import pods_of
-from chipwise.auditor.source import Sources, line_of, listed, look
+from chipwise.auditor.pods import Pod, pods_of
+from chipwise.auditor.source import Sources, line_of, listed, look, walk
+from chipwise.auditor.tasks import Task, tasks_of
 from chipwise.auditor.workloads import copies
 
+_RULE = "two-writers"
+_WORKFLOWS = ("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow")
 ABOUT = "pods that run at once write different files"
 _OUTPUT = re.compile(r"--?(?:o|out|output|output[-_](?:file|path)|save|save[-_]path|dest|destination)")
 _FILE = re.compile(r"(?:/|s3://|gs://)\S*\.[A-Za-z0-9]{1,8}")
+_PARALLEL = ("withItems", "withSequence", "withParam")
 _INDEX = ("JOB_COMPLETION_INDEX", "HOSTNAME", "POD_NAME", "RANK", "hostname", "$(date", "`date")
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    for task in tasks_of(sources):
+        yield from _array(task)
     for pod in pods_of(sources):
         overlaps = pod.owner.kind == "CronJob" and look(pod.owner.body, "spec", "concurrencyPolicy") not in (
             "Forbid",
             "Replace",
         )
+        if pod.owner.kind in _WORKFLOWS:
+            yield from _fanned_out(pod)
         if pod.owner.kind not in ("Job", "CronJob") or (copies(pod) < 2 and not overlaps):
             continue
         own = {str(look(one, "name")) for one in listed(pod.spec.get("volumes")) if look(one, "emptyDir") is not None}
@@ -38,7 +46,7 @@ def check(sources: Sources) -> Iterator[Finding]:
             for word in _outputs(words):
                 if not word.text.startswith(("/tmp/", "/dev/", *private)):
                     yield Finding(
-                        rule="two-writers",
+                        rule=_RULE,
                         weight=Weight.HIGH,
                         path=pod.owner.path,
                         line=word.line,
@@ -52,6 +60,44 @@ def check(sources: Sources) -> Iterator[Finding]:
                         if overlaps
                         else ((pod.owner.path, line_of(pod.owner.body, "spec", "parallelism")),),
                     )
+
+
+def _fanned_out(pod: Pod) -> Iterator[Finding]:
+    """A template of Argo that a task runs once for each item."""
+    name = pod.spec.get("name")
+    fans = [one for one in walk(pod.owner.body) if one.get("template") == name and any(key in one for key in _PARALLEL)]
+    for container in pod.mains if name and fans else ():
+        for word in _outputs(words_of_container(container)):
+            if "{{" not in word.text and "$" not in word.text and not word.text.startswith("/"):  # a pod's own disk is its own
+                yield Finding(
+                    rule=_RULE,
+                    weight=Weight.HIGH,
+                    path=pod.owner.path,
+                    line=word.line,
+                    what=f"{pod.owner.title} runs {name} once for each item, and each run writes {word.text}",
+                    fix="Put the item into the name of the output, as a parameter of the template.",
+                    also=((pod.owner.path, line_of(fans[0])),),
+                )
+
+
+def _array(task: Task) -> Iterator[Finding]:
+    """Tasks of an array of Slurm run at once in one directory."""
+    body = task.manifest.body
+    if "array" not in body:
+        return
+    log = str(body.get("log") or "")
+    if log and not any(sign in log for sign in ("%a", "%A", "%j", "%J", "%x%N", "/dev/null")):
+        yield _of_array(task, Word(log, line_of(body, "log")), "Write --output=logs/%A_%a.log.")
+    commands = [word for word in task.words if not word.text.startswith("#SBATCH")]
+    for word in _outputs(commands):
+        if "$" not in word.text and not word.text.startswith(("/tmp/", "/dev/")):
+            yield _of_array(task, word, "Put $SLURM_ARRAY_TASK_ID into the name of the output.")
+
+
+def _of_array(task: Task, word: Word, fix: str) -> Finding:
+    message = f"tasks of the array run at once, and each writes {word.text}"
+    also = ((task.path, line_of(task.manifest.body, "array")),)
+    return Finding(rule=_RULE, weight=Weight.HIGH, path=task.path, line=word.line, what=message, fix=fix, also=also)
 
 
 def _outputs(words: list[Word]) -> Iterator[Word]:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.auditor.commands import TENSOR, number_of, value_of, words_of_container
+from chipwise.auditor.commands import TENSOR, number_of, words_of_container
 from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.models import known, model_of
 from chipwise.auditor.pods import pods_of, title_of
 from chipwise.auditor.source import Sources
-from chipwise.workload.model import registry
 from chipwise.workload.model.decoder import DecoderShape
 
 ABOUT = "a model is split over a number of devices that divides its heads"
-_MODEL = ("--model", "--model-id", "--model_id", "--model-path", "--model_path", "serve")
 
 
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources, partial=True):
         for container in pod.mains:
             words = words_of_container(container)
-            split, name = number_of(words, TENSOR), value_of(words, _MODEL)
-            model = registry.known(name.text.strip("/")) if name and split else None
+            split, name = number_of(words, TENSOR), model_of(pod, container)
+            model = known(name.text) if name and split else None
             heads = model.shape.attention.heads if model and isinstance(model.shape, DecoderShape) else 0
             if split and name and heads and heads % split.value:
                 fitting = max(one for one in range(1, split.value + 1) if heads % one == 0)

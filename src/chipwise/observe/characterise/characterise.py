@@ -29,6 +29,7 @@ MARKED = (OPTIMIZER, BAR, FORWARD, LOADER)  # kinds whose steps have times, the 
 RUN_ERROR = 0.05  # of the time of one run: what the next would differ by, a rule of thumb
 NET_ERROR = 0.15  # of a step's time that is what counting left of it
 CROWDED = 0.1  # of the time that it could have run
+FIRST_STEP_S = 60.0  # in which a program that imports PyTorch may load, compile and warm up until its first steps
 SHORTEST_S = 0.5  # a run that ends sooner tells nothing of what it would do for longer
 
 
@@ -67,6 +68,9 @@ def steady_since(observed: Observed) -> float | None:
     kind = marked_kind(observed)
     if kind is not None:
         return steady.steady_steps(observed.step_times[kind])
+    facts = observed.counts or {}
+    if "torch" in (facts.get("imports"), facts.get("framework")) and observed.wall_s < FIRST_STEP_S:
+        return None  # importing and loading keep a core busy, too, and are not what it does
     return steady.steady_samples(observed.samples)
 
 
@@ -161,6 +165,8 @@ def _per_step(seen: ProgramRuns, rhythm: Pace) -> StepCounts:
         per_step = StepCounts(NoReading("no run was counted"), NoReading("no run was counted"), "fp64")
     else:
         per_step = counted(counts, rhythm.step, steps)
+        if counts is not None and "step_flop" in counts and counts.get("step") in MARKED:
+            per_step = per_step.times(_counted_steps_of(seen.timed, rhythm, str(counts["step"])), rhythm.step)
     counters = seen.timed.counters
     if isinstance(per_step.flop, NoReading) and not isinstance(counters, NoReading) and counters.get("flop"):
         return from_counters(counters, seen.timed.wall_s / rhythm.seconds[0], per_step.precision)
@@ -168,6 +174,16 @@ def _per_step(seen: ProgramRuns, rhythm: Pace) -> StepCounts:
         reason = f"{per_step.flop.reason}; the processor's counters: {counters.reason}"
         return StepCounts(NoReading(reason), NoReading(reason), per_step.precision)
     return per_step
+
+
+def _counted_steps_of(timed: Observed, rhythm: Pace, kind: str) -> float | None:
+    """How many steps of the kind that was counted one step of the program is; None: nobody knows."""
+    if rhythm.step in (kind, JOB):
+        return 1.0
+    total = len(timed.step_times.get(kind, ()))
+    if rhythm.step == RUN:
+        return float(total) or None
+    return total / len(timed.step_times[rhythm.step]) if total and rhythm.step in timed.step_times else None
 
 
 def _parallel(seen: ProgramRuns, rhythm: Pace, cores: Quantity, device: str) -> Quantity:

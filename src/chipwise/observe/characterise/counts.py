@@ -28,6 +28,16 @@ class StepCounts:
     network: Network | None = None
     notes: tuple[str, ...] = ()
 
+    def times(self, steps: float | None, step: str) -> StepCounts:
+        """Of another kind of step, which is so many of these; None: nobody knows how many."""
+        if steps == 1.0 or isinstance(self.flop, NoReading):
+            return self
+        if steps is None:
+            reason = NoReading(f"operations were counted by steps of the program, and how many a {step} has was not seen")
+            return StepCounts(reason, reason, self.precision, self.network)
+        moved = self.moved if isinstance(self.moved, NoReading) else self.moved.times(steps)
+        return StepCounts(self.flop.times(steps), moved, self.precision, self.network, self.notes)
+
 
 def counted(counts: Mapping[str, object] | None, step: str, steps: float | None) -> StepCounts:
     """Per step; `steps`: how many the counted run had, where the counts are of all of it."""

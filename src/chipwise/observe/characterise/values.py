@@ -46,6 +46,9 @@ class Bounded:
     def near(cls, value: float, relative: float, basis: str) -> Bounded:
         return cls(value, value * (1 - relative), value * (1 + relative), basis)
 
+    def times(self, factor: float) -> Bounded:
+        return Bounded(self.value * factor, self.low * factor, self.high * factor, self.basis)
+
 
 Quantity = Bounded | NoReading
 

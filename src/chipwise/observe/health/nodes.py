@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from chipwise.observe.health.verdict import Blame, Condition, JobEffect, Sign, Verdict, worst
@@ -24,6 +24,9 @@ _BAD = {
 }
 # Conditions whose status False is bad.
 _GOOD = {"Ready": Condition.DRAIN, "AcceleratedHardwareReady": Condition.DRAIN}
+# What Kubernetes itself acts on: it taints such nodes, and evicts pods from some.
+_ITS_OWN = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
+READ = (*_BAD, *_GOOD)  # conditions that are judged
 _DEVICES = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore", "habana.ai/gaudi")
 
 
@@ -34,8 +37,23 @@ def verdicts(listing: object) -> tuple[Verdict, ...]:
     return tuple(_verdict(node) for node in nodes[:MOST_NODES] if isinstance(node, Mapping))
 
 
+def judged_apart(node: Mapping[str, Any]) -> tuple[Verdict, Verdict]:
+    """By its conditions, without those that Kubernetes acts on itself; and by devices that its plugin took out of service."""
+    return _judged(node, tuple(_of_conditions(node, without=_ITS_OWN))), _judged(node, tuple(_of_devices(node)))
+
+
+def devices_left(node: Mapping[str, Any]) -> int | None:
+    """Of the accelerators that it has; None: none, or nobody counts them."""
+    status = _mapping(node, "status")
+    counts = [_count(_mapping(status, "allocatable").get(device)) for device in _DEVICES]
+    return max((count for count in counts if count is not None), default=None)
+
+
 def _verdict(node: Mapping[str, Any]) -> Verdict:
-    signs = tuple(_signs(node))
+    return _judged(node, (*_of_conditions(node), *_of_devices(node)))
+
+
+def _judged(node: Mapping[str, Any], signs: tuple[Sign, ...]) -> Verdict:
     name = _text(_mapping(node, "metadata").get("name")) or "a node"
     state = worst(*(sign.state for sign in signs)) if signs else Condition.FINE
     reasons = [sign.reason for sign in signs if sign.state is state]
@@ -43,18 +61,21 @@ def _verdict(node: Mapping[str, Any]) -> Verdict:
     return Verdict(device=f"node:{name}", state=state, reason=reason, signs=signs, name=name)
 
 
-def _signs(node: Mapping[str, Any]) -> Iterator[Sign]:
-    status = _mapping(node, "status")
-    conditions = status.get("conditions")
+def _of_conditions(node: Mapping[str, Any], without: Sequence[str] = ()) -> Iterator[Sign]:
+    conditions = _mapping(node, "status").get("conditions")
     for condition in conditions if isinstance(conditions, list) else []:
         if not isinstance(condition, Mapping):
             continue
         kind, value = _text(condition.get("type")), condition.get("status")
         state = _BAD.get(kind) if value == "True" else _GOOD.get(kind) if value == "False" else None
-        if state is not None:
+        if state is not None and kind not in without:
             cause = _text(condition.get("reason"))
             words = f"condition {kind} is {value}{f' ({cause})' if cause else ''}"
             yield Sign(state, words, Blame.DEVICE, JobEffect.MAY_DIE)
+
+
+def _of_devices(node: Mapping[str, Any]) -> Iterator[Sign]:
+    status = _mapping(node, "status")
     capacity, usable = _mapping(status, "capacity"), _mapping(status, "allocatable")
     for device in _DEVICES:
         built, left = _count(capacity.get(device)), _count(usable.get(device))

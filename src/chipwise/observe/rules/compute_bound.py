@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Finding, Severity
 from chipwise.observe.judging import Explains, Signs, fact, over_devices
-from chipwise.predictor.values import Interval
+from chipwise.predictor.interval import Interval
 
 ABOUT = "The arithmetic units are the limit: well used."
 EXPLAINS = Explains.ARITHMETIC

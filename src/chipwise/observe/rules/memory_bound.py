@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Fact, Finding
 from chipwise.observe.judging import Explains, Signs, fact, over_devices, severity
-from chipwise.predictor.values import Interval
+from chipwise.predictor.interval import Interval
 
 ABOUT = "Kernels wait for device memory; arithmetic units idle."
 EXPLAINS = Explains.ARITHMETIC

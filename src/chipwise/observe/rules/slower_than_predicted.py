@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from chipwise.observe.evidence import Evidence
 from chipwise.observe.finding import Fact, Finding, Severity
 from chipwise.observe.judging import Explains
-from chipwise.predictor.values import Interval
+from chipwise.predictor.interval import Interval
 from chipwise.text import number
 
 ABOUT = "Slower than predicted, and nothing that was sampled explains it."

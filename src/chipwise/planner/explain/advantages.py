@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from chipwise.planner.defaults import NEARLY
 from chipwise.planner.preference import FRESH_DAYS, SOONER, Advantage
 from chipwise.planner.reasons import Beaten
-from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.choice import Choice
 from chipwise.text import duration, long_age
 
 ALIKE = 0.005  # of the cost: below it nothing is cheaper

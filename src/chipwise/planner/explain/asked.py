@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipwise.planner.explain.asking import Asked
+from chipwise.planner.explain.asking_latency import Asked
 from chipwise.planner.ground import PERIODS, budget_usd, running_s
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Hpc, Interactive, Serve, Stream, Transcode
@@ -33,6 +33,7 @@ def asked_of(known: Known, work: Common, per: str) -> Asked:
         rate=rate,
         at_once=at_once,
         confidence=work.goals.sure_share,
+        sure_enough=work.goals.sure_enough,
         stated=work.goals.confidence is not None,
         headroom=work.headroom if isinstance(work, Serve) else 0.0,
         splits=work.parallel if isinstance(work, Hpc) else 1.0,

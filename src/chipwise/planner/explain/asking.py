@@ -8,19 +8,18 @@ reckoned here: replicas work side by side, so they are counted as `generation` c
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
 
-from chipwise.planner.chances import sure_factor
 from chipwise.planner.defaults import HORIZON_S
+from chipwise.planner.explain.asking_latency import Asked, choice_label, how_surely, machines_of
 from chipwise.planner.explain.reason_words import missing_words
 from chipwise.planner.explain.scaling import Point, counted, linear_words, own_count, scale_curve, scaling_words, usd_of
-from chipwise.planner.explain.words import many_words
 from chipwise.planner.reasons.goals import NoNetworkPort, TooSlow
-from chipwise.planner.values.plan import Answer, Choice, Obstacle, Plan, Rows
-from chipwise.planner.values.split import DevicesPerPlace, GenerationSplit, Seats, width
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Answer, Obstacle, Plan, Rows
+from chipwise.planner.values.split import DevicesPerPlace, Seats, width
 from chipwise.planner.values.trade import cost_time_curve, knee
 from chipwise.text import amount, duration, usd
 
@@ -35,25 +34,7 @@ WELL, HARDLY = 0.7, 0.4  # of linear: from here on a job is called parallel enou
 _OF_TIME = (Obstacle.LATENCY, Obstacle.DEADLINE, Obstacle.DEADLINE_AND_BUDGET)
 _OF_MONEY = (Obstacle.BUDGET, Obstacle.DEADLINE_AND_BUDGET)
 A_LITTLE = 0.1  # of the load: what fewer machines carry but for so much of it is worth a sentence
-SURER_ROWS = 400  # ranked rows among which machines are looked for that carry the load surely
 _SIDES = {"serve": "req/s", "transcode": "streams", "stream": "msg/s"}
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the workload says that its plan does not hold."""
-
-    deadline_s: float | None = None
-    budget_usd: float | None = None  # of the job, of a month, or of each period of a job
-    budget_per: str = ""  # hour, day, ...: the period of a job's budget
-    period_s: float = 0.0
-    goals: Mapping[str, float] = field(default_factory=dict)  # seconds by name, as in `Choice.latency`: "ttft p90"
-    rate: float | None = None  # what comes in: requests a second, streams, messages a second
-    at_once: float | None = None  # callers who each wait, or people
-    confidence: float = 0.0  # with which goals must be met; 0: none is asked for
-    stated: bool = False  # somebody asked for it: the load must be carried with it, too
-    headroom: float = 0.0  # above the rate, as a share of it
-    splits: float = 1.0  # share of the work that can be split (Amdahl)
 
 
 def answers(plan: Plan, targets: Asked) -> tuple[Answer, ...]:
@@ -167,79 +148,13 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         likely = "" if chance is None else f", met with a probability of {chance:.0%}"
         first = f"missed by the estimate{likely} ({', '.join(parts)})."
     else:
-        verdict, doubt = ("met", "") if chance is None else _how_surely(plan, chance, winner, targets)
+        verdict, doubt = ("met", "") if chance is None else how_surely(plan, chance, winner, targets)
         first = f"{verdict} ({', '.join(parts)}).{doubt}"
     slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow | NoNetworkPort)]
     rest = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
     if slow:
         return [first, *network, f"Too slow at any rate: {', '.join(slow[:3])}{rest}."]
     return [first, *network] if missed else [first, *network, "No family on offer is too slow."]
-
-
-def _how_surely(plan: Plan, chance: float, winner: Choice, targets: Asked) -> tuple[str, str]:
-    """A stated confidence is of all at once: one request that is fast enough, and machines that carry all that come. Else
-    machines have headroom, and how surely it is enough is a sentence of its own where it is less than usual."""
-    if chance >= targets.confidence:
-        return f"met with {likely_words(chance)} probability", ""
-    alone = winner.request_chance or chance
-    if targets.stated or alone < targets.confidence:
-        near, wish = targets.confidence - chance < 0.01, "asked for" if targets.stated else "usual"
-        cause = "a single request may be too slow" if alone < targets.confidence else _overrun(targets)
-        sure = f"{chance:.1%}" if near else f"{chance:.0%}"
-        return "expected to be met", f" The probability is {sure}, {targets.confidence:.0%} is {wish}: {cause}."
-    return (
-        "expected to be met",
-        f" A single request meets them with {likely_words(alone)} probability.{_carrying(plan, winner, targets)}",
-    )
-
-
-def _overrun(targets: Asked) -> str:
-    return f"the machines may not carry {_load_words(targets)}"
-
-
-def _load_words(targets: Asked) -> str:
-    return f"{amount(targets.rate)} req/s" if targets.rate else counted(targets.at_once or 1, "caller", "callers")
-
-
-def _carrying(plan: Plan, winner: Choice, targets: Asked) -> str:
-    """How surely the machines carry the load with their headroom, and what carries it surely."""
-    if winner.load_chance is None:
-        return ""
-    share = f"{targets.headroom:.0%}" if winner.headroom is None else f"{winner.headroom:.1%}"
-    basis = f"{share} headroom on the middle of the estimate" if targets.headroom else "the middle of the estimate"
-    text = f" The machines, by {basis}, carry {_load_words(targets)} with {winner.load_chance:.0%} probability"
-    return f"{text}{surer_words(plan, winner, targets)}."
-
-
-def surer_words(plan: Plan, winner: Choice, targets: Asked) -> str:
-    """The cheapest of the plan's machines that carry the load surely, where no others would for less if more of them were
-    bought; else the option that plans for it, whose price this plan does not hold."""
-    option = f"; --confidence {targets.confidence:g} plans for machines that do so surely"
-    rows = plan.rows
-    if not targets.rate or not winner.rate or rows is None or plan.objective != "cost":
-        return ""
-    able = rows.eligible[:SURER_ROWS]
-    sure = [at for at in able.tolist() if (rows.load_chance(at) or 0.0) >= targets.confidence]
-    if not sure or winner.over_time is not None:  # of machines that follow the load more do not cost in proportion
-        return option
-    surest = rows.choice(rows.leader(np.array(sure, dtype=np.intp)))
-    cheaper = able[usd_of(rows.priced, able) < surest.usd]
-    if any(_sure_usd(rows.choice(at), targets) < surest.usd for at in cheaper.tolist()):
-        return option
-    return f"; {_label(surest)}, carries it with {likely_words(surest.load_chance or 0.0)} for {usd(surest.usd)}"
-
-
-def _sure_usd(choice: Choice, targets: Asked) -> float:
-    """With as many machines of its type as carry the load surely."""
-    if not targets.rate or not choice.rate:
-        return math.inf
-    copies = choice.replicas or choice.machines
-    needed = targets.rate * sure_factor(choice.rate_spread, targets.confidence) * copies / choice.rate
-    return choice.usd * max(_machines(choice, math.ceil(needed - 1e-9)) / choice.machines, 1.0)
-
-
-def likely_words(chance: float) -> str:
-    return "more than 99%" if chance > 0.99 else f"{chance:.0%}"
 
 
 def late_words(share: float) -> str:
@@ -276,20 +191,6 @@ def _always_usd(choice: Choice) -> float:
     return choice.usd if choice.over_time is None else choice.over_time.always_cost.usd
 
 
-def _machines(winner: Choice, copies: float) -> float:
-    """Machines for so many copies, as the winner's machines hold them."""
-    replicas = winner.replicas or winner.machines
-    ways = width(winner.split)
-    if ways > winner.chips:
-        return copies * math.ceil(ways / winner.chips)
-    inside = (
-        max(winner.chips // ways, 1)
-        if isinstance(winner.split, GenerationSplit)
-        else max(replicas / max(winner.machines, 1), 1)
-    )
-    return math.ceil(copies / inside - 1e-9)
-
-
 def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     further = f"every further machine costs about {usd(winner.usd / winner.machines)} a month."
     if plan.kind == "interactive":
@@ -309,7 +210,7 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     spare = f"By copies, each with a part of the load: room for {room} {name}{headroom}, {amount(wanted)} asked."
     steps = []
     for times in (2, 4):
-        machines = max(_machines(winner, math.ceil(times * wanted / planned - 1e-9)), 1)
+        machines = max(machines_of(winner, math.ceil(times * wanted / planned - 1e-9)), 1)
         cost = winner.usd * machines / winner.machines
         count = own_count(plan.rows, winner)
         known = f"about {usd(cost)}" if count is None or machines <= count else f"and you own {count}"
@@ -352,7 +253,7 @@ def _budget(plan: Plan, winner: Choice, targets: Asked, curve: Sequence[Point]) 
         share = winner.usd / targets.budget_usd
         sentences = [f"{f'{share:.0%}' if share >= 0.01 else 'Less than 1%'} of the {usd(targets.budget_usd)} a {plan.per}."]
     sentences += _overrun_words(winner, targets)
-    if targets.budget_usd and winner.request_chance is not None and winner.request_chance < targets.confidence:
+    if targets.budget_usd and winner.request_chance is not None and winner.request_chance < targets.sure_enough:
         sentences.append(f"Nothing within it meets the latency goals with {targets.confidence:.0%} probability.")
     if plan.service is not None:
         sentences.append(f"Paid {plan.service.kind}, {plan.service.provider} costs {usd(plan.service.usd)}.")
@@ -363,14 +264,14 @@ def _budget(plan: Plan, winner: Choice, targets: Asked, curve: Sequence[Point]) 
         return [*sentences, trade]
     cheap, fast = min(front, key=lambda choice: choice.usd), min(front, key=lambda choice: choice.seconds)
     if cheap.usd < winner.usd * 0.995:
-        sentences.append(f"Cheapest: {usd(cheap.usd)} in {duration(cheap.seconds)} ({_label(cheap)}).")
+        sentences.append(f"Cheapest: {usd(cheap.usd)} in {duration(cheap.seconds)} ({choice_label(cheap)}).")
     else:
         sentences.append("Nothing that meets the goals is cheaper.")
     if fast.seconds >= winner.seconds * 0.995:
         fastest = "Nothing within the budget is faster." if targets.budget_usd else "Nothing is faster, whatever it costs."
         more = any(point.seconds < winner.seconds * 0.995 for point in curve) and not targets.budget_usd
         return [*sentences, "Only more of these chips are faster, as above." if more else fastest]
-    sentences.append(f"Fastest: {duration(fast.seconds)} for {usd(fast.usd)} ({_label(fast)}).")
+    sentences.append(f"Fastest: {duration(fast.seconds)} for {usd(fast.usd)} ({choice_label(fast)}).")
     twice = min((choice for choice in front if choice.usd <= 2 * winner.usd), key=lambda choice: choice.seconds, default=winner)
     if twice.seconds < winner.seconds * 0.995 and twice is not fast:
         sentences.append(f"Twice the money: {duration(twice.seconds)}, not {duration(winner.seconds)}.")
@@ -403,7 +304,7 @@ def _trade(winner: Choice, front: Sequence[Choice]) -> str:
     for choice in sorted(
         [winner, *ends, *([bend] if bend and bend != winner else [])], key=lambda one: (one.usd, -one.seconds)
     ):
-        sign = "this" if choice == winner else _label(choice)
+        sign = "this" if choice == winner else choice_label(choice)
         points.append(
             f"{duration(choice.seconds)} for {usd(choice.usd)}{', the best trade-off' if choice == bend else ''} ({sign})"
         )
@@ -414,7 +315,7 @@ def _month(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     cheap = min((choice for choice in plan.front), key=lambda choice: choice.usd, default=winner)
     sentences = []
     if cheap.usd < winner.usd * 0.995:
-        sentences.append(f"Cheapest: {usd(cheap.usd)} ({_label(cheap)}).")
+        sentences.append(f"Cheapest: {usd(cheap.usd)} ({choice_label(cheap)}).")
     elif plan.objective != "cost" and (winner.goals_chance is None or winner.goals_chance >= 0.5):
         sentences.append("Nothing that meets the goals is cheaper.")
     rival = next((choice for choice in plan.choices if choice.chip != winner.chip), None)
@@ -428,7 +329,3 @@ def _month(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         room = winner.rate * affordable / winner.machines
         sentences.append(f"{budget} buys {affordable} machines: about {amount(room)} {_SIDES[plan.kind]}.")
     return sentences
-
-
-def _label(one: Choice) -> str:
-    return f"{many_words(one)}{one.provider} {one.machine}, {one.purchase}"

@@ -21,7 +21,8 @@ from chipwise.planner.ranking import Values, order
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.goals import MissesGoals
 from chipwise.planner.reasons.limits import NotOffered
-from chipwise.planner.values.plan import Choice, Loss, Rows
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Loss, Rows
 
 DEPTH = 3  # candidates of a cell that get their storage: it is reckoned for the best of all only, and may change the order
 

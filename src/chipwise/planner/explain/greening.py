@@ -15,7 +15,8 @@ from chipwise.catalog.region import readable
 from chipwise.money.carbon import CarbonLine, Greener, Grid, Grids, Making, greener
 from chipwise.money.hosts import HostShare
 from chipwise.planner.ranking import first_of
-from chipwise.planner.values.plan import Choice, Emitted, Plan, Rows
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Emitted, Plan, Rows
 from chipwise.text import number
 
 SHOWN = 3

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from chipwise.planner.explain.asking import Asked
-from chipwise.planner.values.plan import Choice, Plan, Turn
+from chipwise.planner.explain.asking_latency import Asked
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan, Turn
 from chipwise.planner.values.split import DevicesPerPlace, width
 from chipwise.text import amount, duration, usd
 

@@ -37,7 +37,8 @@ from chipwise.planner.explain.words import PORTING
 from chipwise.planner.fleet import Index
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.goals import MissesGoals
-from chipwise.planner.values.plan import Choice, Rows
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Rows
 from chipwise.planner.values.split import width
 from chipwise.text import duration, number
 from chipwise.units import HOUR

@@ -11,8 +11,9 @@ from chipwise.planner import quotas
 from chipwise.planner.defaults import FULL_MEMORY, SCARCE
 from chipwise.planner.explain.words import EDGE, leading_layers, software_of
 from chipwise.planner.tails import BOOT_S
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.pipeline import PipelinePlan
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.plan import Plan
 from chipwise.text import amount, duration
 
 UNSURE = 0.895  # probability of keeping the latency goals, below which it is a risk: nothing on offer was surer

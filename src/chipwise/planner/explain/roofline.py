@@ -27,7 +27,8 @@ from chipwise.perf.training import bases, flop_per_token
 from chipwise.perf.transformer import Transformers
 from chipwise.perf.under_load import running
 from chipwise.planner.defaults import LORA_RANK
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import GenerationSplit, Runs, TrainingSplit
 from chipwise.predictor.pairs import pairs_of
 from chipwise.predictor.transformer import Served, Trained, serve, train

@@ -15,7 +15,8 @@ from chipwise.planner.explain.words import EDGE
 from chipwise.planner.fleet import Index
 from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of
-from chipwise.planner.values.plan import Choice, Rows
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Rows
 from chipwise.text import duration, usd
 
 PAYS = 0.5  # of linear: a doubling that brings less than 1.4 times the speed does not pay

@@ -19,7 +19,8 @@ from chipwise.planner.fleet import Index
 from chipwise.planner.offer_prices import OLD_DAYS
 from chipwise.planner.reasons.goals import MissesDeadline
 from chipwise.planner.reasons.limits import RuleKind
-from chipwise.planner.values.plan import CheaperOption, Choice, Plan, Rows, Turn
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import CheaperOption, Plan, Rows, Turn
 from chipwise.planner.values.split import DevicesPerPlace, width
 from chipwise.text import amount, duration, long_age, usd
 

@@ -20,7 +20,8 @@ from chipwise.planner.fleet import Fleet
 from chipwise.planner.limits import Mask, Refused, allowed
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.goals import MissesGoals
-from chipwise.planner.values.plan import Choice, Plan, Rows, Service
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan, Rows, Service
 from chipwise.planner.why_lost import beaten
 from chipwise.spelling import fold, nearest
 

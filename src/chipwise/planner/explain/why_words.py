@@ -7,10 +7,12 @@ from typing import assert_never
 from chipwise.planner.defaults import PORTING_SAVES, PORTING_USD
 from chipwise.planner.explain.reason_words import rule_words, words
 from chipwise.planner.explain.remedy_words import eased
+from chipwise.planner.explain.row_words import watts
 from chipwise.planner.explain.why import Outcome, Why
-from chipwise.planner.explain.words import many_words, watts
+from chipwise.planner.explain.words import many_words
 from chipwise.planner.reasons import Beaten
-from chipwise.planner.values.plan import Choice, Service
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Service
 from chipwise.text import duration, mass, usd
 
 

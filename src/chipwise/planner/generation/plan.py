@@ -150,7 +150,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     unasked = _unasked(work, job.published)
     wider = replace(job, precisions=(*job.precisions, *unasked))
     rows = generation.search(wider, ground.fleet, extended.model, shapes.tolist(), limits)
-    best = generation.best(rows, online, work.goals.sure_share)
+    best = generation.best(rows, online, work.goals.sure_enough)
     chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
     fewer: list[AtLess] = []
     if isinstance(work, Serve):

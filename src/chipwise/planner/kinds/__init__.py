@@ -73,9 +73,9 @@ def plan_other(known: Known, path: str, work: Common, rules: Rules, objective: s
 
             return plan_devices(question, work)
         case Serve() | Batch() | Learning():
-            from chipwise.planner.kinds import samples
+            from chipwise.planner.kinds import sample_training, samples
 
             if isinstance(work, Learning):
-                return samples.plan_learning(question, work)
+                return sample_training.plan_learning(question, work)
             return samples.plan_serving(question, work) if isinstance(work, Serve) else samples.plan_batch(question, work)
     raise BadInput(f"{work.name}: work of the kind {kind_of(work)} is not planned yet.", remedy=f"chipwise predict {path}")

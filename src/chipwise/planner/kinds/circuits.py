@@ -34,7 +34,8 @@ from chipwise.planner.reasons.quantum import (
     TimeNotModelled,
 )
 from chipwise.planner.reasons.sizes import HoldsTooLittle
-from chipwise.planner.values.plan import Choice, Loss, Plan, QuantumPart
+from chipwise.planner.values.choice import Choice, QuantumPart
+from chipwise.planner.values.plan import Loss, Plan
 from chipwise.planner.why_lost import beaten
 from chipwise.predictor.ability import able_chip
 from chipwise.predictor.kinds.ask import Ask

@@ -46,8 +46,9 @@ from chipwise.predictor.kinds.ask import Ask, by_samples, known_model
 from chipwise.predictor.kinds.device import answer_on_device, check_mode
 from chipwise.predictor.kinds.latencies import share_of, wanted_goals
 from chipwise.units import HOUR
-from chipwise.workload.goals import Range, Where
+from chipwise.workload.goals import Where
 from chipwise.workload.kinds import Serve
+from chipwise.workload.limits import Range
 
 _QUANTISED = "In {precision}, as is usual on devices: the network is quantised first; check its accuracy, or state `precision`."
 

@@ -35,7 +35,8 @@ from chipwise.planner.kinds.ways import (
 )
 from chipwise.planner.pricing import Checkpoint
 from chipwise.planner.reasons.sizes import HoldsTooLittle
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Frames, Runs
 from chipwise.predictor.kinds.timing import frame_notes, run_notes, timed_frame, timed_runs
 from chipwise.workload.kinds import Hpc, Render

@@ -22,8 +22,9 @@ from chipwise.planner.pricing import Work, price
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.sizes import NeedsNetwork
 from chipwise.planner.remedies import Advice, OwnMachines
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.placement import Reach
-from chipwise.planner.values.plan import Choice, Counts, Grounds, Missing, Obstacle, Plan, Rows
+from chipwise.planner.values.plan import Counts, Grounds, Missing, Obstacle, Plan, Rows
 from chipwise.predictor.kinds.goals import stretch
 from chipwise.text import duration
 

@@ -41,7 +41,8 @@ from chipwise.planner.limits import allowed
 from chipwise.planner.reasons.abilities import LacksFabric, NoFabric, NotMeasured
 from chipwise.planner.reasons.goals import NoNetworkPort, TooSlow
 from chipwise.planner.reasons.sizes import HoldsTooLittle
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import UNSPLIT, CircuitSplit, Split
 from chipwise.predictor.kinds.streams import fabrics, guess_notes, owned_machines, path_notes, software_notes
 from chipwise.text import number

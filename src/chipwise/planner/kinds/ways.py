@@ -28,8 +28,8 @@ from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.abilities import WrongKind
 from chipwise.planner.reasons.sizes import NeedsChips, NoCount
 from chipwise.planner.tails import BOOT_S
+from chipwise.planner.values.choice import QuantumPart
 from chipwise.planner.values.load import AtLess
-from chipwise.planner.values.plan import QuantumPart
 from chipwise.planner.values.split import UNSPLIT, Split
 from chipwise.predictor.ability import ABLE
 from chipwise.predictor.kinds.ask import Ask

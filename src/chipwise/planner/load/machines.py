@@ -20,8 +20,9 @@ from chipwise.planner.load.starting import start_s
 from chipwise.planner.pricing import PROMISED
 from chipwise.planner.reasons.goals import OwnsFewer
 from chipwise.planner.tails import BOOT_S
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.load import AtLess
-from chipwise.planner.values.plan import Choice, Rows
+from chipwise.planner.values.plan import Rows
 from chipwise.planner.values.split import Seats, Split, width
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.workload.goals import Buying

@@ -16,7 +16,8 @@ from chipwise.planner.pipeline.hand_offs import Place
 from chipwise.planner.pipeline.joint import Stage, Wanted, worthwhile
 from chipwise.planner.pipeline.services import Offered
 from chipwise.planner.tails import BOOT_S
-from chipwise.planner.values.plan import Choice, Plan, Rows
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan, Rows
 from chipwise.workload.common import Common
 
 

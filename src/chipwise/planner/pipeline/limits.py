@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 from chipwise.countries import members
 from chipwise.errors import BadInput
 from chipwise.planner.rules import purchases_of
-from chipwise.workload.goals import Avoid, Buying, Commit, Limits, MarketScope, Range, Unproven
+from chipwise.workload.goals import Buying, Commit, MarketScope, Unproven
+from chipwise.workload.limits import Avoid, Limits, Range
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known

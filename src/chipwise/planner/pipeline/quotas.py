@@ -21,7 +21,7 @@ from chipwise.planner.quotas import QuotaCheck, quota_checks
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Plan
 from chipwise.workload.common import Common
-from chipwise.workload.goals import Limits
+from chipwise.workload.limits import Limits
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known

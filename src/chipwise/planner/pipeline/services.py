@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from chipwise.planner.ground import budget_usd
 from chipwise.planner.pipeline.hand_offs import Flow, Place
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import UNSPLIT
 from chipwise.units import MONTH
 from chipwise.workload.common import Common

@@ -18,7 +18,7 @@ from chipwise.planner.load.plan import arrivals
 from chipwise.planner.rules import rules_of
 from chipwise.planner.services.speed import Need
 from chipwise.planner.services.ways import Demand
-from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.choice import Choice
 from chipwise.predictor.kinds.latencies import share_of
 from chipwise.predictor.settings import SERVING_PRECISIONS
 from chipwise.units import HOUR, MINUTE, MONTH, WEEK

@@ -15,7 +15,8 @@ from chipwise.planner.ground import gravity_of
 from chipwise.planner.offer_prices import service_range
 from chipwise.planner.rules import rules_of
 from chipwise.planner.services.limits import barred, region_of, scope
-from chipwise.planner.values.plan import Choice, Service
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Service
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.goals import time_limits
 from chipwise.text import usd

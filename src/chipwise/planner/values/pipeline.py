@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from chipwise.money.cost import Cost
 from chipwise.planner.preference import Advantage
 from chipwise.planner.reasons import Reason
-from chipwise.planner.values.plan import Choice, Missing, Plan
+from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Missing, Plan
 
 
 @dataclass(frozen=True, slots=True)

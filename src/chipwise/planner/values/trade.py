@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.choice import Choice
 
 BEND = 0.05  # of the diagonal: less than that below the straight line is no bend
 

@@ -103,10 +103,17 @@ def _chips(deployment: Deployment) -> list[Panel]:
     chips = measures.chips_of(deployment)
     if chips is None:
         return []
-    drawn = [Panel("chips at work", "percentunit", (("measured", chips.busy),))]
-    drawn += [Panel("memory of chips", "bytes", (("measured", chips.memory),))] if chips.memory else []
+
+    def measured(query: str, joined: str, metric: str) -> str:
+        return f"{query} or {measures.own_query(deployment, joined, metric)}"
+
+    busy = measured(chips.busy, "avg", "busy_ratio")
+    drawn = [Panel("chips at work", "percentunit", (("measured", busy),))]
+    if chips.memory:
+        memory = measured(chips.memory, "sum", "memory_used_bytes")
+        drawn.append(Panel("memory of chips", "bytes", (("measured", memory),)))
     if chips.watts:
-        lines = [("chips, measured", chips.watts)]
+        lines = [("chips, measured", measured(chips.watts, "sum", "power_watts"))]
         if deployment.predicted.watts:
             lines.append(("whole machines, predicted", constant(deployment.predicted.watts)))
         drawn.append(Panel("power", "watt", tuple(lines)))

@@ -18,6 +18,7 @@ from chipwise.renderer.cluster.pod import namespace_of
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.launch import streams
 from chipwise.renderer.layout import grouped
+from chipwise.renderer.quoting import dns_name
 
 _METRIC_SIGNS = re.compile(r"[^a-zA-Z0-9_]")  # kube-state-metrics writes the names of resources without them
 WINDOW = "5m"  # over which rates are taken
@@ -172,6 +173,12 @@ def chips_of(deployment: Deployment) -> ChipQueries | None:
             memory=f'sum(neuron_runtime_memory_used_bytes{{memory_location="neuron_device"}} {on_its_nodes})',
         )
     return None
+
+
+def own_query(deployment: Deployment, joined: str, metric: str) -> str:
+    """As `chipwise watch JOB --serve` publishes it, where no exporter of the vendor is: by the names of its jobs, which
+    Prometheus has under `exported_job` since it has a `job` of its own."""
+    return f'{joined}(chipwise_device_{metric}{{exported_job=~"{dns_name(deployment.name, 50)}-.*"}})'
 
 
 def machines_query(deployment: Deployment) -> str:

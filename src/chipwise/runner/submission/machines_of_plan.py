@@ -9,8 +9,9 @@ from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NoResult
 from chipwise.planner.explain.reason_words import nothing_words
 from chipwise.planner.tails import BOOT_S
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.pipeline import PipelinePlan, Placed, by_use
-from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.plan import Plan
 from chipwise.runner.comparing import steps_of
 from chipwise.runner.job import MachinePlace, Needs, Spec
 from chipwise.text import elapsed, spent

@@ -94,14 +94,17 @@ def predict(known: Known, path: str, work: Common, allocation: Allocation | Unkn
         return {"why_not": allocation.reason}
     from chipwise.predictor.kinds.ask import Ask, kind_of
     from chipwise.predictor.work import predict_work
+    from chipwise.runner.submission.described import described
 
     try:
         options = {"chips": allocation.chips} if allocation.chips > 1 else {}
-        predicted = predict_work(Ask(_apart(known, allocation), path, allocation.chip, options), work)
+        here = _apart(known, allocation)
+        predicted = predict_work(Ask(here, path, allocation.chip, options), work)
         values = figures(predicted, work_of(work), allocation)
         if "seconds" not in values and "throughput" not in values:
             return {"why_not": f"a workload of the kind {kind_of(work)} has neither an end nor a speed"}
-        return values
+        cells = described(here, path, work)
+        return values if cells is None else {**values, "row": cells}
     except ChipwiseError as error:
         return {"why_not": str(error)}
     except Exception as error:  # a bug in chipwise, and no reason to keep somebody's job from running

@@ -12,6 +12,7 @@ from chipwise.adapters.probes import nvidia
 from chipwise.errors import BadInput, ChipwiseError, MissingExtra, NotAllowed, NotFound, OutsideFailed
 from chipwise.observe import metrics
 from chipwise.observe.sample import NoReading
+from chipwise.observe.series import SampleStore
 from chipwise.units import GIB, MIB
 from nvml_stand_in import Nvml
 
@@ -175,3 +176,19 @@ def test_the_stand_in_has_nothing_that_the_real_module_lacks() -> None:
     with pytest.raises(OutsideFailed):
         nvidia.connect()
     assert Path(real.__file__).exists()
+
+
+def test_who_samples_for_long_reads_the_counters_less_often_and_the_newest_sample_keeps_them() -> None:
+    nvml = Nvml()
+    probe = nvidia.connect(nvml=nvml, counters_s=nvidia.COUNTERS_S)
+    shares, store, shown = [], SampleStore(), []
+    for second in range(12):
+        nvml.gpm_values[2] = float(second)
+        [sample] = probe.read(float(second) - 0.02 * (second % 2))  # now and then a little early
+        shares.append(sample.value("sm_active"))
+        store.add(sample)
+        shown.append(store.newest["nvidia:0"].value("sm_active"))
+    assert {second: share for second, share in enumerate(shares) if share is not None} == {1: 0.01, 6: 0.06, 11: 0.11}
+    assert shown == [None, *[0.01] * 5, *[0.06] * 5, 0.11]
+    assert nvml.calls.count("nvmlGpmMetricsGet") == 3
+    assert nvml.calls.count("nvmlDeviceGetPowerUsage") == 12

@@ -113,6 +113,21 @@ def test_reads_are_counted_from_the_first_look_and_of_new_processes_from_their_s
     assert sample.value("processes") == 2.0
 
 
+def test_one_that_is_run_to_be_measured_is_looked_at_closely_and_from_its_start(fake: Fake) -> None:
+    count = 5 * program.THREADS_AT_ONCE
+    fake.write(BIG, threads=count, read=1000)
+    probe = program.connect(lambda: [BIG], proc=fake.root, closeness=program.CLOSE)
+    [first] = probe.read(0.0)
+    assert first.value("io_read") == 1000.0
+    fake.write(BIG, threads=count, waits=3, read=1000)
+    for thread in range(BIG, BIG + count):
+        (fake.root / str(BIG) / "task" / str(thread) / "schedstat").write_text(f"0 {10**7} 1\n")
+    probe.read(0.1)
+    [sample] = probe.read(0.2)
+    assert sample.value("switches_waiting") == 3.0 * count
+    assert sample.value("cpu_delayed") == pytest.approx(0.01 * count)
+
+
 def test_what_another_user_hides_is_a_reason(fake: Fake) -> None:
     fake.write(BIG, read=None)
     [sample] = program.connect(lambda: [BIG], proc=fake.root).read(0.0)

@@ -8,7 +8,7 @@ import pytest
 
 from chipwise.observe.characterise import amdahl, steady
 from chipwise.observe.characterise.answers import measured_answers
-from chipwise.observe.characterise.characterise import ProgramRuns, characterise, delayed_share
+from chipwise.observe.characterise.characterise import ProgramRuns, characterise, delayed_share, steady_since
 from chipwise.observe.characterise.values import Bounded, Characterisation, Hardware, Observed
 from chipwise.observe.characterise.workload_text import workload_text
 from chipwise.observe.sample import PROGRAM, NoReading, Sample
@@ -134,6 +134,25 @@ def test_a_network_becomes_a_training_that_can_be_read() -> None:
     work = parse(workload_text(character, "a"))
     assert isinstance(work, Train)
     assert work.batch_samples == 32
+
+
+def test_importing_pytorch_is_not_what_a_program_does() -> None:
+    """A busy core and no step yet, for longer than was to be watched."""
+    assert steady_since(run(counts={"python": "3.12", "imports": "torch"})) is None
+    assert steady_since(run(counts={"python": "3.12", "framework": "torch"})) is None
+    assert steady_since(run(counts={"python": "3.12", "framework": "torch"}, wall_s=70.0)) is not None, "it has no steps"
+    assert steady_since(run(counts={"python": "3.12"})) is not None
+
+
+def test_operations_of_a_step_are_not_those_of_a_second_or_a_run() -> None:
+    counts = run(counts={**TORCH, "step": "optimizer"})
+    assert isinstance(of(run(), counts).flop, NoReading)
+    flop = of(run(exit_code=0, step_times={"optimizer": [1.0, 2.0, 3.0, 4.0]}), counts).flop
+    assert isinstance(flop, Bounded)
+    assert flop.value == pytest.approx(4 * 6e9)
+    steps = [0.1 * step for step in range(100)]
+    flop = of(run(step_times={"bar": steps, "forward": []}), run(counts={**TORCH, "step": "optimizer"})).flop
+    assert isinstance(flop, NoReading)
 
 
 def test_a_run_that_ends_is_the_job() -> None:

@@ -33,7 +33,7 @@ from .config import Config as Config
 from .config import RegionConfig as RegionConfig
 from .config import check
 from .errors import LATER, AskedOtherwise, NoCapacity, of_code
-from .kept import AttemptStore, Marks
+from .kept import AttemptStore, Marks, was_ordered
 from .regions import Regions, of_attempts
 from .seeing import Instance
 from .user_data import packed, user_data
@@ -271,7 +271,7 @@ class Ec2:
     def _end_machines(self, key: Key) -> None:
         """By their tags, and by what was written down when they came: EC2 shows new machines late."""
         marks = self.store.marks(key).get(key, {})
-        if marks:
+        if was_ordered(marks):
             self.store.put(key, "end")
         ordered = self.regions.clouds.get(self._ordered_in(key, marks))
         for cloud in [ordered] if ordered is not None else self.regions.clouds.values():
@@ -283,7 +283,12 @@ class Ec2:
             cloud.remove_templates([request.template_name(self.config, key)])
 
     def _clear(self, key: Key) -> None:
-        self._end(key)
+        """What only machines wrote of is no attempt: were it marked as over, no older number of its job could start."""
+        marks = self.store.marks(key).get(key, {})
+        if was_ordered(marks) or not marks:
+            self._end(key)
+        else:
+            self._end_machines(key)
         self.store.clear(key)
 
     # Of its own

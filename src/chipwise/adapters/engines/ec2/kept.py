@@ -8,6 +8,7 @@ EC2 does not; so the word of S3 decides what was ordered, and what is over.
     live/JOB/N/end              now, should EC2 not be heard
     live/JOB/N/notice-MACHINE   AWS takes a machine back; from the machine or from the queue of events
     live/JOB/N/here-MACHINE, begun-RANK, progress, ended-RANK-CODE, broken-MACHINE      what machines tell
+    live/JOB/N/health-RANK, watched-RANK        lines of its kernel log about devices; what devices did while it ran
     controller                  when somebody led this place last
     over/JOB/N                  ended or cleared: nothing of it may start any more
     logs/JOB/N/rank-RANK.log, checkpoints/JOB/                          what outlives it
@@ -32,6 +33,11 @@ _MISSING = ("NoSuchKey", "404", "NotFound", "InvalidRange")
 
 Marks = dict[str, str]
 """Names of one attempt's objects under live/, with what tells one version from another."""
+
+
+def was_ordered(marks: Marks) -> bool:
+    """Whether the controller wrote of it: machines cannot write these names."""
+    return not marks.keys().isdisjoint(ORDERS)
 
 
 @dataclass(slots=True)
@@ -60,8 +66,10 @@ class AttemptStore:
         return attempts
 
     def newest(self, job: str) -> int:
-        """The highest number of an attempt that was ordered or ended, 0 where none was."""
-        names = [*self._listed(self._key("live", job, "")), *self._listed(self._key("over", job, ""))]
+        """The highest number of an attempt that was ordered or ended, 0 where none was. What machines wrote does not count:
+        each may write of any job."""
+        live = [name for name in self._listed(self._key("live", job, "")) if name.rpartition("/")[2] in ORDERS]
+        names = [*live, *self._listed(self._key("over", job, ""))]
         numbers = [name.removeprefix(self.cloud.config.prefix).split("/")[2] for name in names]
         return max((int(one) for one in numbers if one.isdecimal()), default=0)
 

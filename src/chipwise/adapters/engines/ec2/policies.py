@@ -14,6 +14,7 @@ from . import NAME
 from .kept import ORDERS
 
 Policy = dict[str, Any]
+_PLAIN = {"Bool": {"aws:SecureTransport": "false"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +114,30 @@ def queue(names: AccountNames, rule: str) -> Policy:
     return _policy({**sent, "Principal": {"Service": "events.amazonaws.com"}})
 
 
+def bucket(names: AccountNames) -> Policy:
+    """Of the bucket itself: nobody, whatever their rights, reaches it without TLS."""
+    name = f"arn:{names.partition}:s3:::{names.bucket}"
+    refusal = {**_never("Tls", [name, f"{name}/*"], "s3:*"), "Principal": "*", "Condition": _PLAIN}
+    return _policy(refusal)
+
+
+def needs_tls(policy: Policy) -> bool:
+    """Whether a bucket's policy refuses requests without it."""
+    statements = policy.get("Statement", [])
+    return any(
+        one.get("Effect") == "Deny"
+        and str(one.get("Condition", {}).get("Bool", {}).get("aws:SecureTransport")).lower() == "false"
+        for one in (statements if isinstance(statements, list) else [statements])
+    )
+
+
 def _storage(names: AccountNames) -> list[Policy]:
+    """Only while the bucket is the account's own: were it deleted, anybody could make another by its name."""
     [objects], bucket = _objects(names, "*"), f"arn:{names.partition}:s3:::{names.bucket}"
-    condition = {"StringLike": {"s3:prefix": f"{names.prefix}*"}}
+    own = {"StringEquals": {"aws:ResourceAccount": names.account}}
     return [
-        _may("Kept", objects, "s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
-        _may("List", bucket, "s3:ListBucket", Condition=condition),
+        _may("Kept", objects, "s3:GetObject", "s3:PutObject", "s3:DeleteObject", Condition=own),
+        _may("List", bucket, "s3:ListBucket", Condition={"StringLike": {"s3:prefix": f"{names.prefix}*"}, **own}),
     ]
 
 

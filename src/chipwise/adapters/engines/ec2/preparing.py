@@ -37,6 +37,7 @@ def prepare(settings: Settings, *, dry_run: bool) -> Prepared:
         policy=prepared.policy,
         complete=prepared.complete,
         reason=PUBLIC_ADDRESS_REASON if opened else "",
+        warnings=prepared.warnings,
     )
 
 

@@ -14,10 +14,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from chipwise.catalog.offer import Purchase
+from chipwise.observe import told_summary
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.job import Job, MachinePlace
+from chipwise.runner.recovery import LEFT
 
 from .cloud import InstanceData, Key
+from .health import sickness
 
 KNOWN_S = 300.0  # after which EC2 shows every machine that it started
 _ENDED = re.compile(r"ended-(\d+)-(\d+)")
@@ -84,6 +87,7 @@ def sight(
     """`read(mark)`: what a mark says. `silent`: why nobody knows of its machines now."""
     status = _unanswered(job, marks, read, silent) if silent else _seen(job, machines, marks, read, now)
     progress = read("progress") if "progress" in marks else {}
+    status = _with_health(status, sickness(job, marks, read, _integer(progress.get("saved_step")) is not None), job, now)
     launched = min((one.launched for one in machines), default=None)
     return replace(
         status,
@@ -95,7 +99,19 @@ def sight(
         held_since=launched,
         since=_begun(job, marks, read),
         place=place_of(job, machines),
+        watched=told_summary.read([read(mark) for mark in sorted(marks) if mark.startswith("watched-")]),
     )
+
+
+def _with_health(status: Sight, sick: str, job: Job, now: float) -> Sight:
+    """One that runs on a sick machine is to leave it, and one that failed there did not fail by itself."""
+    if not sick:
+        return status
+    if status.state is State.RUNNING and status.leave_by is None:
+        return replace(status, reason=sick, leave_by=now + job.spec.grace_s)
+    if status.state is State.EXITED and status.code not in (0, LEFT) and status.leave_by is None:
+        return replace(status, state=State.LOST, reason=sick)
+    return status
 
 
 def _seen(job: Job, machines: Sequence[Instance], marks: Mapping[str, str], read: Reading, now: float) -> Sight:

@@ -26,7 +26,16 @@ from .policies import AccountNames, Policy
 
 PATTERN = {"source": ["aws.ec2"], "detail-type": [WARNING, REBALANCE]}
 SERVICES = ("ec2fleet.amazonaws.com", "spot.amazonaws.com")
-_ABSENT = ("404", "NoSuchBucket", "NoSuchEntity", "ResourceNotFoundException", "QueueDoesNotExist")
+CLOSED = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
+_ABSENT = (
+    "404",
+    "NoSuchBucket",
+    "NoSuchBucketPolicy",
+    "NoSuchPublicAccessBlockConfiguration",
+    "NoSuchEntity",
+    "ResourceNotFoundException",
+    "QueueDoesNotExist",
+)
 _NO_QUEUE = "AWS.SimpleQueueService.NonExistentQueue"
 
 
@@ -49,6 +58,7 @@ class Prepared:
     parts: tuple[SetupPart, ...]
     config: Config  # with what was found or made: queue_url, instance_profile, security_groups; and public_address as needed
     policy: Policy  # for whoever starts jobs
+    warnings: tuple[str, ...] = ()  # of what was there, and is left as it is
 
     @property
     def complete(self) -> bool:
@@ -78,7 +88,8 @@ def prepare(config: Config, *, dry_run: bool = False) -> Prepared:
     )
     names = replace(own.names, other_regions=tuple((one.names.region, one.names.queue) for one in further))
     parts = tuple(part for one in (own, *further) for part in one.parts)
-    return Prepared(parts, replace(primary, other_regions=regions, instance_profile=own.profile), policies.controller(names))
+    complete_config = replace(primary, other_regions=regions, instance_profile=own.profile)
+    return Prepared(parts, complete_config, policies.controller(names), tuple(own.warnings))
 
 
 class _Setup:
@@ -91,6 +102,7 @@ class _Setup:
             policies.partition_of(config.region), account, config.region, config.bucket, config.prefix, self.name, self.name
         )
         self.parts: list[SetupPart] = []
+        self.warnings: list[str] = []
 
     def shared(self) -> None:
         """Of the account, or of the first region for all."""
@@ -129,14 +141,44 @@ class _Setup:
             location = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
             with translated("s3:CreateBucket"):
                 self.cloud.client("s3").create_bucket(Bucket=bucket, **location)
-            closed = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
             with translated("s3:PutBucketPublicAccessBlock"):
-                self.cloud.client("s3").put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration=closed)
+                self.cloud.client("s3").put_public_access_block(
+                    Bucket=bucket, PublicAccessBlockConfiguration=dict.fromkeys(CLOSED, True)
+                )
+            with translated("s3:PutBucketPolicy"):
+                policy = json.dumps(policies.bucket(self.names))
+                self.cloud.client("s3").put_bucket_policy(Bucket=bucket, Policy=policy)
 
-        def exists() -> bool:
-            return self._answer("s3", "ListBucket", lambda s3: s3.head_bucket(Bucket=bucket)) is not None
+        self._part("bucket", bucket, self._has_bucket, make)
+        if self.parts[-1].state is State.EXISTING:
+            self.warnings += self._gaps()
 
-        self._part("bucket", bucket, exists, make)
+    def _has_bucket(self) -> bool:
+        """Names of buckets are everybody's: in one of somebody else, they would read our code and change it."""
+        bucket, account = self.config.bucket, self.names.account
+        try:
+            answer = self._answer("s3", "ListBucket", lambda s3: s3.head_bucket(Bucket=bucket, ExpectedBucketOwner=account))
+        except NotAllowed as error:
+            raise NotAllowed(
+                f"The bucket {bucket} exists, and belongs to another account than {account}, or you may not list it.",
+                remedy="Name another bucket with --keep; names of buckets are shared by all accounts.",
+            ) from error
+        return answer is not None
+
+    def _gaps(self) -> list[str]:
+        """What a bucket that was there lacks of those that are made here; whoever may not look hears nothing."""
+        bucket, gaps = self.config.bucket, []
+        with suppress(NotAllowed):
+            answer = self._answer("s3", "GetBucketPublicAccessBlock", lambda s3: s3.get_public_access_block(Bucket=bucket))
+            if not all((answer or {}).get("PublicAccessBlockConfiguration", {}).get(one) for one in CLOSED):
+                gaps.append(f"The bucket {bucket} is not closed to the public: set all four of its public access blocks.")
+        with suppress(NotAllowed):
+            answer = self._answer("s3", "GetBucketPolicy", lambda s3: s3.get_bucket_policy(Bucket=bucket))
+            if not policies.needs_tls(json.loads(answer["Policy"]) if answer else {}):
+                gaps.append(
+                    f"The bucket {bucket} takes requests without TLS: add a Deny for aws:SecureTransport false to its policy."
+                )
+        return gaps
 
     # What machines may do
 

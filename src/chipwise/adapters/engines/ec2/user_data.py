@@ -14,7 +14,7 @@ from pathlib import Path
 from chipwise.errors import BadInput
 from chipwise.renderer.launch.boot import booting
 from chipwise.renderer.launch.starting import RENDEZVOUS_PORT
-from chipwise.renderer.program_files import ShellSetting, body, variables
+from chipwise.renderer.program_files import ShellSetting, body, program, variables
 from chipwise.runner.hand_off import by_engine
 from chipwise.runner.job import Job
 
@@ -24,6 +24,8 @@ from .request import neuron
 
 MOST_BYTES = 16_384  # that EC2 takes, before base64
 IMAGE = "CHIPWISE_IMAGE"
+WATCH = "CHIPWISE_WATCH_S"  # of the job: 0 switches it off
+_COMMENT = re.compile(r"^ *#.*\n|(?<=\(\) {) #.*$", re.M)  # lines of it, and behind the head of a function: EC2 has little room
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SUPERVISE = Path(__file__).parent / "programs" / "supervise.sh"
 
@@ -31,7 +33,8 @@ _SUPERVISE = Path(__file__).parent / "programs" / "supervise.sh"
 @cache
 def machine_program() -> str:
     """What all machines run, after the settings of their job."""
-    return booting("aws") + "\n" + body(_SUPERVISE.read_text(encoding="utf-8")) + "\nboot\n"
+    own = (program("device_samples.sh"), _SUPERVISE.read_text(encoding="utf-8"))
+    return _COMMENT.sub("", "\n".join([booting("aws"), *map(body, own), "boot\n"]))
 
 
 def user_data(job: Job, config: Config, hard_minutes: int) -> str:
@@ -51,6 +54,7 @@ def user_data(job: Job, config: Config, hard_minutes: int) -> str:
         "MACHINES": job.machines,
         "PROCESSES": max(spec.needs.processes, 1),
         "GPUS": gpus,
+        "WATCHES": "no" if env.get(WATCH) == "0" else "yes",
         "GRACE": math.ceil(spec.grace_s),
         "IDLE_S": idle_s,
         "ORPHAN_S": int((config.orphan_minutes or 0) * 60),

@@ -16,11 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from chipwise.errors import BadInput, OutsideFailed, TryLater
+from chipwise.observe.health.decide import Cordon
 from chipwise.runner.engine import Clear, End, Leave, Order, Seen, Sight, Start, State
 from chipwise.runner.job import Job, Phase
 
 from . import NAME, gate, trying
 from .connection import Connection, Exists, opened
+from .health import NodeHealth, SickNode, avoiding
 from .kinds import CONFIG_MAP, DEPLOYMENT, JOB, JOB_LABEL, MAIN, POD, WATCHED, Object, ObjectKind
 from .logs import Logs
 from .objects import (
@@ -77,6 +79,8 @@ class Kubernetes:
     _noticed: dict[Key, float] = field(default_factory=dict)  # when a notice without a time was first seen
     _messages: dict[Key, WaitMessage] = field(default_factory=dict)  # of those that wait
     _imageless: dict[Key, float] = field(default_factory=dict)  # since when its image is not there
+    _health: NodeHealth = field(default_factory=NodeHealth)
+    _sick: dict[str, SickNode] = field(default_factory=dict)  # by name, as of the last look
 
     @property
     def place(self) -> str:
@@ -99,13 +103,15 @@ class Kubernetes:
     def look(self, jobs: Sequence[Job], now: float) -> Seen:
         self._watching()
         with self.picture.reading():
+            self._sick = self._health.sick(self.picture, now)
             sights = {(job.id, len(job.attempts)): self._sight(job, now) for job in jobs}
             strays = tuple(self._strays({key_of_job(job) for job in jobs}, now)) if self.config.record else ()
+            cordons = self._health.cordons(self._sick.values())
         # One that runs, and that the picture does not have: only the server itself can say that it is gone.
         missing = [job for job in jobs if sights[(job.id, len(job.attempts))] is None and job.phase is not Phase.STARTING]
         for job in missing:
             sights[(job.id, len(job.attempts))] = self._fresh_sight(job, now)
-        return Seen(now, {key: one or Sight(State.ABSENT) for key, one in sights.items()}, strays=strays)
+        return Seen(now, {key: one or Sight(State.ABSENT) for key, one in sights.items()}, strays=strays, cordons=cordons)
 
     def _watching(self) -> None:
         """Back when the picture is whole and kept; else it says what is in the way."""
@@ -138,7 +144,8 @@ class Kubernetes:
         else:
             self._imageless.pop(key, None)
         soon = self._noticed.get(key, now) + job.spec.grace_s
-        status = sight(self.picture, part, job, Times(now, soon, given_up))
+        sick = {name: node.words for name, node in self._sick.items() if node.concerns(job.spec.needs.gpus)}
+        status = sight(self.picture, part, job, Times(now, soon, given_up, sick))
         if status is not None and status.leave_by is not None:
             _first(self._noticed, key, now)
         if (
@@ -249,6 +256,8 @@ class Kubernetes:
                 self._end(job)
             case Clear(handle):
                 self._clear(handle)
+            case Cordon(machine, reason):
+                self._health.cordon(self.connection, self.picture, machine, reason)
 
     def _start(self, job: Job) -> None:
         key = key_of_job(job)
@@ -271,7 +280,7 @@ class Kubernetes:
                 self._create(extra, body)
             for extra, body in objects.owned:
                 self.connection.apply(extra, body)
-            applied = self.connection.apply(kind, main)
+            applied = self.connection.apply(kind, main if self._health.may_cordon else avoiding(main, self._sick.values()))
         for extra, body in objects.owned:
             self.connection.apply(extra, owned_by(body, kind, applied))
         self.picture.put(kind, applied)  # the watch will say the same, a moment later

@@ -20,6 +20,7 @@ from chipwise.runner.hand_off import CODE, by_engine, failure_reason
 from chipwise.runner.job import Spec
 
 from .kinds import JOB, Object, each_alone
+from .sampled import without
 
 SHELL = "/bin/sh"
 SAYS = "chipwise: "
@@ -50,7 +51,7 @@ def missing(code: object, message: object) -> str:
     """What a pod that ended with this code says it lacks; another's message, and another's code, say nothing."""
     if code != CODE or not isinstance(message, str):
         return ""
-    last = message.rstrip("\n").rpartition("\n")[2]
+    last = without(message).rstrip("\n").rpartition("\n")[2]
     return failure_reason(last.removeprefix(SAYS)) if last.startswith(SAYS) else ""
 
 

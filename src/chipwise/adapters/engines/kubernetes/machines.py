@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chipwise.catalog.offer import Purchase
@@ -63,10 +63,20 @@ def place_of(node: Object | None, places: Sequence[MachinePlace]) -> MachinePlac
     )
 
 
-def notice(picture: Picture, pods: Iterable[Object], soon: float) -> NodeNotice | None:
-    """The first that goes: all of an attempt leave with it. `soon`: by when, where nobody says."""
-    notices = [notice for pod in pods if (notice := _of_pod(pod) or _of_node(picture, pod, soon)) is not None]
+def notice(picture: Picture, pods: Iterable[Object], soon: float, sick: Mapping[str, str] | None = None) -> NodeNotice | None:
+    """The first that goes: all of an attempt leave with it. `soon`: by when, where nobody says. `sick`: nodes that it must
+    leave, with the words for it."""
+    notices = [
+        notice
+        for pod in pods
+        if (notice := _of_pod(pod) or _of_node(picture, pod, soon) or _of_health(pod, soon, sick or {})) is not None
+    ]
     return min(notices, key=lambda one: one.deadline, default=None)
+
+
+def _of_health(pod: Object, soon: float, sick: Mapping[str, str]) -> NodeNotice | None:
+    words = sick.get(str((pod.get("spec") or {}).get("nodeName", "")))
+    return None if words is None else NodeNotice(soon, words)
 
 
 def _of_pod(pod: Object) -> NodeNotice | None:

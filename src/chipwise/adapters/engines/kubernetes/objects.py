@@ -19,7 +19,7 @@ from chipwise.renderer.quoting import dns_name, kubernetes, label_value
 from chipwise.runner.hand_off import CODE, by_engine
 from chipwise.runner.job import Job
 
-from . import allowed, hand_off
+from . import allowed, hand_off, sampled
 from .kinds import (
     AUTOSCALER,
     DEPLOYMENT,
@@ -278,7 +278,7 @@ def _work(kind: ObjectKind, main: Object, job: Job, key: Key, namespace: str, re
     pod["containers"] = [_container(one, job, pod, (old, former), (name_of(key), namespace)) for one in pod["containers"]]
     if kind is JOB:
         first, *sidecars = pod["containers"]
-        pod["containers"] = [hand_off.looking(first, spec, body), *sidecars]
+        pod["containers"] = [sampled.sampling(hand_off.looking(first, spec, body)), *sidecars]
         _as_job(body, pod, [CODE] if by_engine(spec) and not each_alone(body) else [])
         if job.machines != spec.needs.machines:
             _resize(body, pod, spec.needs.machines, job.machines)

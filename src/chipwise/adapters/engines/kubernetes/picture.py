@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
+from chipwise.observe.health.nodes import READ as JUDGED
+
 from . import hand_off
 from .kinds import EVENT, JOB_LABEL, NODE, POD, WORKLOAD, Object, ObjectKind
+from .sampled import summary_told
 from .telling import ProgressReport, latest_report
 
 ATTEMPT = "chipwise.dev/attempt"
@@ -55,6 +58,7 @@ class PodEnd:
     until: float | None = None
     report: ProgressReport | None = None  # how far it was, where its program says so
     lacks: str = ""  # of what it was to leave behind
+    watched: Mapping[str, Any] = field(default_factory=dict)  # what its devices did, as it told
 
 
 @dataclass(slots=True)
@@ -246,6 +250,7 @@ def ended(pod: Object) -> PodEnd:
         until=until,
         report=latest_report(pod, key[1]) if key is not None else None,
         lacks=hand_off.missing(code, ends[0].get("message")) if ends else "",
+        watched=summary_told(ends[0].get("message")) if ends else {},
     )
 
 
@@ -282,7 +287,9 @@ def cut(kind: ObjectKind, item: Object) -> Object:
     """The same without what nobody reads."""
     meta = {key: value for key, value in item["metadata"].items() if key not in ("managedFields", "selfLink")}
     if kind is NODE:
-        status = {"conditions": [c for c in (item.get("status") or {}).get("conditions") or () if c.get("type") == "Ready"]}
+        told = item.get("status") or {}
+        conditions = [condition for condition in told.get("conditions") or () if condition.get("type") in JUDGED]
+        status = {"conditions": conditions, **{name: told[name] for name in ("capacity", "allocatable") if name in told}}
         meta.pop("annotations", None)
         return {"metadata": meta, "spec": dict(item.get("spec") or {}), "status": status}
     if kind is POD:

@@ -5,9 +5,10 @@ Nothing is called over while a pod of it may still run, whatever the Job says: o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from chipwise.observe import told_summary
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.job import Job, MachinePlace, Phase
 
@@ -49,6 +50,11 @@ class AttemptView:
         return sorted(ends, key=lambda one: (one.until or 0.0, one.name))
 
     @property
+    def last_ends(self) -> list[PodEnd]:
+        """How the last pod of each index ended."""
+        return list({end.index or end.name: end for end in self.finished}.values())
+
+    @property
     def since(self) -> float | None:
         times = [*(started(one) for one in self.pods), *(one.since for one in self.ends)]
         return min((at for at in times if at is not None), default=None)
@@ -81,6 +87,7 @@ class Times:
     now: float
     soon: float  # when a machine is taken for gone, where a notice does not say
     given_up: bool = False  # its image has been waited for long enough
+    sick: Mapping[str, str] = field(default_factory=dict)  # nodes that the job must leave, with the words for it
 
 
 def sight(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sight | None:
@@ -97,7 +104,11 @@ def sight(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sight 
 
 def with_steps(seen: Sight, part: AttemptView) -> Sight:
     """As far as its pods told, which they do when they end: of one that runs it is what an earlier pod of it said."""
-    progress = part.report if part.kind is JOB else None
+    if part.kind is not JOB:
+        return seen
+    if seen.state in (State.EXITED, State.LOST):
+        seen = replace(seen, watched=told_summary.read([end.watched for end in part.last_ends]))
+    progress = part.report
     if progress is None:
         return seen
     return replace(seen, step=progress.step, saved=progress.saved, rate=progress.rate, resumed=progress.resumed)
@@ -138,7 +149,7 @@ def _of_job(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sigh
             reason = why_waiting(picture, main, [one for one in part.living if started(one) is None])
             pending = _under_way(picture, part, job, State.PENDING, f"{ready} of {count} pods run; {reason}")
             return replace(pending, machines_arrived=ready)
-        going = None if alone or suspended else notice(picture, part.running, times.soon)
+        going = None if alone or suspended else notice(picture, part.running, times.soon, times.sick)
         return _under_way(picture, part, job, State.RUNNING, "", going)
     if (refused := _without_image(picture, part, times)) is not None:
         return refused

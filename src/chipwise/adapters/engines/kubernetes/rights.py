@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 NAME = "chipwise-runner"
+CORDONS = "chipwise-cordon"
 _HEAD = """\
 # What `chipwise run --engine kubernetes` needs, in the namespace where jobs run. Put in your namespace and who may run:
 #   sed 's/NAMESPACE/train/; s/SOMEBODY/you@example.com/' kubernetes-role.yaml | kubectl apply -f -
@@ -34,6 +35,13 @@ _CLUSTER_RULES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("", ("nodes",), ("list", "watch")),
     ("kueue.x-k8s.io", ("clusterqueues",), ("list", "watch")),
 )
+_CORDON_HEAD = """\
+# With this, chipwise taints an unhealthy node (chipwise.dev/unhealthy:NoSchedule), so that nobody's pods are placed there.
+# Without it, its own attempts keep away from such a node, and others' pods do not. It lets its holder change any node:
+#   sed 's/NAMESPACE/train/; s/SOMEBODY/you@example.com/' kubernetes-cordon-role.yaml | kubectl apply -f -
+# Once a node is repaired: kubectl taint nodes NODE chipwise.dev/unhealthy-
+"""
+_CORDON_RULES = (("", ("nodes",), ("patch",)),)
 _API = "rbac.authorization.k8s.io"
 
 
@@ -53,15 +61,32 @@ def objects(namespace: str = "NAMESPACE", user: str = "SOMEBODY") -> list[dict[s
 
 
 def text() -> str:
-    return _HEAD + "---\n".join(yaml.safe_dump(one, sort_keys=False, width=120, default_flow_style=None) for one in objects())
+    return _HEAD + _yaml(objects())
+
+
+def cordoning(namespace: str = "NAMESPACE", user: str = "SOMEBODY") -> list[dict[str, Any]]:
+    """A right of its own, which few should have."""
+    binding = {"name": f"{CORDONS}-{namespace}"}
+    return [
+        _object("ClusterRole", {"name": CORDONS}, rules=_written(_CORDON_RULES)),
+        _object("ClusterRoleBinding", binding, roleRef=_refers("ClusterRole", CORDONS), subjects=[_somebody(user)]),
+    ]
+
+
+def cordoning_text() -> str:
+    return _CORDON_HEAD + _yaml(cordoning())
+
+
+def _yaml(documents: list[dict[str, Any]]) -> str:
+    return "---\n".join(yaml.safe_dump(one, sort_keys=False, width=120, default_flow_style=None) for one in documents)
 
 
 def _object(kind: str, metadata: dict[str, str], **rest: Any) -> dict[str, Any]:
     return {"apiVersion": f"{_API}/v1", "kind": kind, "metadata": metadata, **rest}
 
 
-def _refers(kind: str) -> dict[str, str]:
-    return {"apiGroup": _API, "kind": kind, "name": NAME}
+def _refers(kind: str, name: str = NAME) -> dict[str, str]:
+    return {"apiGroup": _API, "kind": kind, "name": name}
 
 
 def _somebody(user: str) -> dict[str, str]:

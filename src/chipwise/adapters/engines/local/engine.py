@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -119,12 +120,7 @@ class Local:
             return replace(sights.ended_sight(ended, begun, path, notice), **progress)
         if state is None:
             return Sight(State.PENDING if only_looks or sights.is_starting(path, now) else State.ABSENT)
-        if (
-            lives
-            and only_looks
-            and state
-            and not processes.below(int(state["pid"]), sights.mark_of(id, number, self.config.root))
-        ):
+        if lives and only_looks and not self._works(state, sights.mark_of(id, number, self.config.root)):
             if sights.may_start_yet(state):
                 return Sight(State.PENDING, since=begun, **progress)
             return Sight(
@@ -165,6 +161,12 @@ class Local:
         if not folder.has_begun(state, path):
             begun, reason = None, f"{reason} before it started anything{folder.last_words(path)}"
         return Sight(state=State.LOST, reason=reason, since=begun, until=seen, handle=str(path), **progress)
+
+    @staticmethod
+    def _works(state: Mapping[str, Any], mark: str) -> bool:
+        """Whether its program lives below its supervisor; what the program left behind is not the program."""
+        below, sessions = processes.below(int(state["pid"]), mark), sights.sessions_of(state)
+        return any(process.pid in sessions for process in below) if sessions else bool(below)
 
     def living(self) -> list[tuple[str, int]]:
         """Those that have begun: asking for the lock of another would be in the way of its supervisor. What is left of one

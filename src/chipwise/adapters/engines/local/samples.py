@@ -41,20 +41,22 @@ class Samples:
             self._sampler.begin()
 
     def _prepared(self, pids: Sequence[int]) -> tuple[ProbeGroup, Sequence[Receiver]]:
+        from chipwise.adapters.conditions import of_program
         from chipwise.adapters.probes import host, program
         from chipwise.adapters.recordings import NAME, Appender
         from chipwise.adapters.sampling import ProbeGroup, Silent, device_probes
         from chipwise.observe.summary import Summary
 
         gpus = [number for number in self._order.get("gpus", ()) if isinstance(number, int)]
-        probes, failures = device_probes(gpus)
+        probes, failures = device_probes(gpus, for_long=True)
         if gpus and not probes:
             probes = [Silent(gpus, str(failures[0]) if failures else "no driver reads it")]
         nodes = [device.numa_node for probe in probes for device in probe.devices() if device.numa_node is not None]
         progress = folder.of_program(self._at) / folder.PROGRESS
         group = ProbeGroup([*probes, host.connect(), program.connect(lambda: _tree(pids), progress, nodes)])
         header = self._header(group)
-        summary = self._summary = Summary(header.devices, header.usd_per_hour, header.kg_per_kwh)
+        conditions = of_program(self._order.get("command") or (), str(self._order.get("folder") or ""))
+        summary = self._summary = Summary(header.devices, header.usd_per_hour, header.kg_per_kwh, conditions)
         return group, [Appender(self._at / NAME, header, mode=folder.file_mode(self._at)).add, summary.add_all]
 
     def _header(self, group: ProbeGroup) -> Recording:

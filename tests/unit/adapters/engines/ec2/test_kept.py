@@ -11,8 +11,12 @@ import pytest
 from chipwise.adapters.engines.ec2.kept import AttemptStore
 
 
-def store(text: bytes) -> AttemptStore:
-    client = SimpleNamespace(get_object=lambda **_: {"Body": BytesIO(text)})
+def store(text: bytes, *names: str) -> AttemptStore:
+    def listed(Prefix: str, **_: object) -> list[dict[str, Any]]:  # noqa: N803 # as boto3 names it
+        return [{"Contents": [{"Key": name, "ETag": "v1"} for name in names if name.startswith(Prefix)]}]
+
+    pages = SimpleNamespace(paginate=listed)
+    client = SimpleNamespace(get_object=lambda **_: {"Body": BytesIO(text)}, get_paginator=lambda _: pages)
     config = SimpleNamespace(bucket="b", prefix="p/")
     return AttemptStore(cast(Any, SimpleNamespace(client=lambda name: client, config=config)))
 
@@ -41,3 +45,10 @@ def test_what_the_controller_wrote_itself_is_read_whole() -> None:
     ids = [f"i-{n:017x}" for n in range(10_000)]
     text = ('{"ids": ["' + '", "'.join(ids) + '"]}').encode()
     assert store(text).read(("j", 1), "fleet", "v1") == {"ids": ids}
+
+
+def test_an_attempt_that_only_a_machine_wrote_of_is_no_newer_one() -> None:
+    """A machine may write of any job: one object with a high number would keep another job from ever starting again."""
+    forged = [f"p/live/j/{number}/{mark}" for number in (999, "9" * 900) for mark in ("begun-0", "ended-0-0", "here-i-1")]
+    assert store(b"", *forged, "p/live/j/2/order", "p/over/j/1").newest("j") == 2
+    assert store(b"", *forged).newest("j") == 0

@@ -58,7 +58,36 @@ def test_a_machine_uses_its_place_and_starts_no_other() -> None:
     assert not any(one.startswith(("ec2:", "iam:", "sqs:")) for one in actions(made))
     [kept] = [one for one in made["Statement"] if one["Sid"] == "Kept"]
     assert kept["Resource"] == "arn:aws:s3:::BUCKET/PREFIX/*"
-    assert statement(made, "s3:ListBucket")["Condition"] == {"StringLike": {"s3:prefix": "PREFIX/*"}}
+    assert statement(made, "s3:ListBucket")["Condition"]["StringLike"] == {"s3:prefix": "PREFIX/*"}
+
+
+@pytest.mark.parametrize("policy", [policies.controller, policies.machine])
+def test_a_bucket_of_somebody_else_by_the_same_name_is_not_used(policy: Any) -> None:
+    """Names of buckets are everybody's: one that was deleted may be made again by anybody, who then reads and changes code."""
+    allowed = [one for one in policy(AccountNames())["Statement"] if one["Effect"] == "Allow" and "s3:" in str(one["Action"])]
+    assert allowed
+    assert all(one["Condition"]["StringEquals"] == {"aws:ResourceAccount": "ACCOUNT"} for one in allowed)
+
+
+def test_no_right_is_a_wildcard_of_actions_and_few_are_of_resources() -> None:
+    """What knows no narrower resource: lists, starting (which a condition on tags cannot limit), tags of what is being made,
+    ending by tag, and signing in to the registry."""
+    for policy, everywhere in ((policies.controller, {"Look", "Start", "Tag", "End"}), (policies.machine, {"Registry"})):
+        made = policy(AccountNames())
+        assert not [one for one in actions(made) if "*" in one]
+        assert {one["Sid"] for one in made["Statement"] if one["Resource"] == "*"} == everywhere
+
+
+def test_a_bucket_refuses_requests_without_tls() -> None:
+    [refusal] = policies.bucket(AccountNames())["Statement"]
+    assert (refusal["Effect"], refusal["Principal"], refusal["Resource"]) == (
+        "Deny",
+        "*",
+        ["arn:aws:s3:::BUCKET", "arn:aws:s3:::BUCKET/*"],
+    )
+    assert policies.needs_tls(policies.bucket(AccountNames()))
+    assert not policies.needs_tls({"Statement": {**refusal, "Effect": "Allow"}})
+    assert not policies.needs_tls({})
 
 
 def _may(policy: Policy, action: str, name: str) -> bool:
@@ -75,7 +104,7 @@ def _may(policy: Policy, action: str, name: str) -> bool:
 def test_a_machine_writes_what_its_program_tells_and_no_order() -> None:
     """Its job has the rights of the machine: it must not send others away, nor put its own code in place of theirs."""
     written = set(re.findall(r"\| put \"?([a-z]+)", _SUPERVISE.read_text()))
-    assert written == {"here", "begun", "progress", "ended", "notice", "broken"}
+    assert written == {"here", "begun", "progress", "ended", "notice", "broken", "health", "watched"}
     policy = policies.machine(AccountNames())
     for name in written | {"here-i-1", "ended-0-0"}:
         assert _may(policy, "s3:PutObject", f"PREFIX/live/j1/1/{name}")

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from chipwise.adapters import clock
-from chipwise.adapters.engines.local import folder, processes
+from chipwise.adapters.engines.local import folder, processes, sights
 from chipwise.adapters.engines.local.engine import STARTS_AT_MOST, Config, Local
 from chipwise.errors import BadInput
 from chipwise.runner.engine import End, Start, State
@@ -190,6 +190,16 @@ def test_what_another_job_left_below_a_supervisor_is_no_program_of_its_job(engin
     """It started the controller that started the other's supervisor: when those are killed, their orphans come to it."""
     waits = "import time; time.sleep(60)"
     tagged = f"from chipwise.adapters import process_tag as t; t.put_on(t.tag_of('another/1')); print(1, flush=True); {waits}"
+    leaves = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {tagged!r}]); {waits}"
+    assert seen_below(engine, job, leaves) is State.EXITED
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans come to the supervisor on Linux")
+def test_what_a_program_left_behind_is_not_the_program(engine: Local, job: Job) -> None:
+    """Its supervisor is stopped, so nobody ends it."""
+    tag = sights.mark_of(job.id, 1, engine.config.root)
+    waits = "import time; time.sleep(60)"
+    tagged = f"from chipwise.adapters import process_tag as t; t.put_on(t.tag_of({tag!r})); print(1, flush=True); {waits}"
     leaves = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {tagged!r}]); {waits}"
     assert seen_below(engine, job, leaves) is State.EXITED
 

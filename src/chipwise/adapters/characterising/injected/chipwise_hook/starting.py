@@ -45,6 +45,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         watcher = self._wanted.pop(fullname, None)
         if watcher is None:
             return None
+        if fullname == "torch":
+            self._report.note(imports=fullname)  # which takes seconds, and looks like steady work
         spec = importlib.machinery.PathFinder.find_spec(fullname, path)
         if spec is not None and spec.loader is not None:
             _add(spec.loader, watcher, self._report)

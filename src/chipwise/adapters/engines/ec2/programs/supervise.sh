@@ -9,7 +9,7 @@ set +e +o pipefail
 # Settings of an attempt, and what holds without them.
 JOB=${JOB-} ATTEMPT=${ATTEMPT-1} PROCESSES=${PROCESSES-1} GPUS=${GPUS-0} GRACE=${GRACE-60} PORT=${PORT-29500}
 IDLE_S=${IDLE_S-0} ORPHAN_S=${ORPHAN_S-0} START_MINUTES=${START_MINUTES-60} HARD_MINUTES=${HARD_MINUTES-0} # 0: never
-REBALANCE=${REBALANCE-no} IMAGE=${IMAGE-} FOLDER=${FOLDER-}
+REBALANCE=${REBALANCE-no} WATCHES=${WATCHES-yes} IMAGE=${IMAGE-} FOLDER=${FOLDER-}
 [ -n "${ENVIRONMENT+x}" ] || ENVIRONMENT=() # settings of the command: NAME=value
 [ -n "${PRODUCES+x}" ] || PRODUCES=()       # what it must leave behind
 
@@ -21,11 +21,12 @@ ASK_S=${CHIPWISE_ASK_S:-10}      # at S3; a call of the AWS CLI takes half a sec
 UPLOAD_S=${CHIPWISE_UPLOAD_S:-60}
 LOAD=${CHIPWISE_LOADAVG:-/proc/loadavg}
 UPTIME=${CHIPWISE_UPTIME:-/proc/uptime}
+DMESG=${CHIPWISE_DMESG:-dmesg}
 LIVE=$KEEP/live/$JOB/$ATTEMPT
 RUN=$ROOT/run
 LOG=$ROOT/log
 RANK=0 HEAD=127.0.0.1 TOLD='' UNTIL=0 WHY='' NOTICED=null OURS=''
-BEGUN='' HEARD='' HEARD_AT=0 IDLED=''
+BEGUN='' HEARD='' HEARD_AT=0 IDLED='' SICK='' SAMPLED=0
 
 put() { aws s3 cp --only-show-errors - "$LIVE/$1"; } # what comes in, by this name
 get() { aws s3 cp --only-show-errors "$LIVE/$1" -; }
@@ -94,11 +95,28 @@ sweep() { # what the command left behind in its groups
   done
 }
 
+tell_health() { # what the kernel says of devices, once it says something else; the controller judges it
+  said=$("$DMESG" 2>/dev/null | grep -E 'NVRM: (Xid|GPU)|SXid|NEURON_HW_ERR' | tail -n 20)
+  if [ -z "$said" ] || [ "$said" = "$SICK" ]; then return; fi
+  SICK=$said
+  {
+    printf '{"lines": [""'
+    printf '%s\n' "$said" | while IFS= read -r line; do printf ', "%s"' "$(plain "$line")"; done
+    printf ']}\n'
+  } | put "health-$RANK"
+}
+
+tell_samples() { # what the devices did, in all
+  [ ! -s "$ROOT/samples" ] || summarise_devices "$ROOT/samples" "$(($(up) - SAMPLED))" | put "watched-$RANK"
+}
+
 quit() { # code, reason: the last thing that happens on this machine
   trap '' EXIT TERM INT HUP
   signal_all KILL
   sweep
   [ ! -s "$RUN/progress.json" ] || put progress <"$RUN/progress.json"
+  tell_health
+  tell_samples
   upload
   text=$(printf '{"at": %s, "reason": "%s", "noticed": %s}' "$(now)" "$(plain "$2")" "$NOTICED")
   tries=0
@@ -311,7 +329,7 @@ code_of_all() { # of the first process that failed, else 0
 }
 
 look_after() { # until every process has ended
-  noticed=0 asked=$(up) uploaded=$asked active=$asked step='' HEARD_AT=$asked
+  noticed=0 asked=$(up) uploaded=$asked active=$asked step='' HEARD_AT=$asked SAMPLED=$asked
   while [ "$(find "$RUN" -name 'code-*' | wc -l)" -lt "$PROCESSES" ]; do
     sleep "$EVERY"
     time=$(up)
@@ -322,6 +340,8 @@ look_after() { # until every process has ended
     if [ "$((time - asked))" -ge "$ASK_S" ]; then
       asked=$time
       take_wishes
+      [ "$GPUS" = 0 ] || [ "$WATCHES" = no ] || sample_devices "$ROOT/samples"
+      tell_health
       if [ -s "$RUN/progress.json" ] && [ "$(cat "$RUN/progress.json")" != "$step" ]; then
         step=$(cat "$RUN/progress.json") active=$time
         printf '%s\n' "$step" | put progress
