@@ -12,7 +12,7 @@ from chipwise.cli.parameter_types import AboveZero, Amount, Duration, WholeNumbe
 
 ARRIVALS = click.Choice(["constant", "poisson", "bursty"])
 APIS = click.Choice(["chat", "completions", "generate"])
-SHOWN = (("ttft", "ttft_s", "first token"), ("tpot", "tpot_s", "per token"), ("latency", "latency_s", "whole answer"))
+METRIC_ROWS = (("ttft", "ttft_s", "first token"), ("tpot", "tpot_s", "per token"), ("latency", "latency_s", "whole answer"))
 PERCENTILES = ("p50", "p90", "p95", "p99")
 MOST_DELAY_S = 0.001  # from due to sent; above, the machine that sends is too busy
 
@@ -42,7 +42,9 @@ MOST_DELAY_S = 0.001  # from due to sent; above, the machine that sends is too b
 @click.option("--seed", type=WholeNumber(0), default=None, help="For arrivals and lengths drawn at random; 1.")
 @click.option("--usd-per-hour", type=Amount(), default=None, help="Price of the service, for the cost of tokens.")
 @click.option("--search", is_flag=True, help="Find the highest rate that keeps the goals.")
-@click.option("--on", metavar="CHIP", type=CatalogName("chip"), default=None, help="Compare with the prediction for this chip.")
+@click.option(
+    "--on", "chip", metavar="CHIP", type=CatalogName("chip"), default=None, help="Compare with the prediction for this chip."
+)
 @click.option("--replicas", type=WholeNumber(), default=None, help="Copies of the model, for the prediction.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
 @click.pass_context
@@ -99,7 +101,7 @@ def show(view: dict[str, Any]) -> None:
     if view["goals"]:
         text.show_lines("")
     for goal in view["goals"]:
-        name = next(label for metric, _, label in SHOWN if metric == goal["metric"])
+        name = next(label for metric, _, label in METRIC_ROWS if metric == goal["metric"])
         verdict = "holds" if goal["holds"] else "is missed"
         text.show_lines(f"The goal for p{100 * goal['share']:g} of {name} {verdict}.")
 
@@ -119,7 +121,7 @@ def _show_percentiles(view: dict[str, Any]) -> None:
     if predicted is not None:
         columns.append(text.Column("p95 predicted", right=True))
     rows = []
-    for metric, key, label in SHOWN:
+    for metric, key, label in METRIC_ROWS:
         values = view[key]
         if values is None:
             continue
@@ -151,6 +153,10 @@ def _show_trials(view: dict[str, Any]) -> None:
     ]
     text.show_lines("", "rates that were tried")
     text.show_table(columns, rows)
-    held = [trial["rate_per_s"] for trial in view["trials"] if trial["within_goals"]]
-    best = f"{text.number(max(held))} requests/s keep the goals." if held else "No rate that was tried keeps the goals."
+    good_rates = [trial["rate_per_s"] for trial in view["trials"] if trial["within_goals"]]
+    best = (
+        f"{text.number(max(good_rates))} requests/s keep the goals."
+        if good_rates
+        else "No rate that was tried keeps the goals."
+    )
     text.show_lines("", best)

@@ -151,7 +151,7 @@ class MeasureVerbs(Opened):
             seed=seed,
             usd_per_hour=usd_per_hour,
             search=search,
-            on=on,
+            chip=on,
             replicas=replicas,
         )
         is_url = isinstance(target, str) and not _is_workload_text(target)

@@ -52,7 +52,7 @@ class Percentiles:
     highest: float
     intervals: Mapping[str, tuple[float, float]]  # at 95%, by percentile; one that so few requests cannot tell is left out
 
-    def at(self, share: float) -> float | None:
+    def value_at(self, share: float) -> float | None:
         """Of a percentile that is counted here, such as 0.95."""
         name = next((name for name, known in SHARES.items() if abs(known - share) < 1e-9), None)
         return None if name is None else float(getattr(self, name))

@@ -72,14 +72,14 @@ class BodyForm:
     def body(self, prompt: str, answer_tokens: int) -> bytes:
         if self.api is LoadApi.GENERATE:
             return json.dumps({"inputs": prompt, "parameters": {"max_new_tokens": answer_tokens}}).encode()
-        asked: dict[str, object] = {"model": self.model, "max_tokens": answer_tokens, "stream": self.streams}
+        document: dict[str, object] = {"model": self.model, "max_tokens": answer_tokens, "stream": self.streams}
         if self.api is LoadApi.CHAT:
-            asked["messages"] = [{"role": "user", "content": prompt}]
+            document["messages"] = [{"role": "user", "content": prompt}]
         else:
-            asked["prompt"] = prompt
+            document["prompt"] = prompt
         if self.streams:
-            asked["stream_options"] = {"include_usage": True}
-        return json.dumps(asked, separators=(",", ":")).encode()
+            document["stream_options"] = {"include_usage": True}
+        return json.dumps(document, separators=(",", ":")).encode()
 
 
 def arrivals(kind: ArrivalKind, per_s: float, duration_s: float, burstiness: float, chance: np.random.Generator) -> Floats:

@@ -40,9 +40,9 @@ def head_refusal(state: GatewayState, endpoint: Endpoint, head: RequestHead) -> 
     """Before the body comes."""
     if head.line.method != endpoint.method:
         return Refusal(405, "wrong_method", f"This path takes {endpoint.method} only.")
-    most = state.settings.sizes.body_bytes
-    if head.length > most:
-        return Refusal(413, "body_too_large", f"A body may have {most:,} bytes.")
+    most_bytes = state.settings.sizes.body_bytes
+    if head.length > most_bytes:
+        return Refusal(413, "body_too_large", f"A body may have {most_bytes:,} bytes.")
     return DRAINING if state.is_draining and not state.has_successor else None
 
 
@@ -64,11 +64,11 @@ def needs(pool: PoolState, prompt: Prompt) -> RouteQuery:
     """What a request is expected to need."""
     learned = pool.learned
     return RouteQuery(
-        learned.prompt_tokens(len(prompt.text)) if prompt.tokens is None else float(prompt.tokens),
-        learned.answer(prompt.answer_limit, prompt.answers),
-        prompt.blocks() if pool.pool.policy.needs_blocks else (),
-        BLOCK_BYTES / learned.bytes_per_token,
-        prompt.session,
+        prompt_tokens=learned.prompt_tokens(len(prompt.text)) if prompt.tokens is None else float(prompt.tokens),
+        answer_tokens=learned.answer(prompt.answer_limit, prompt.answers),
+        blocks=prompt.blocks() if pool.pool.policy.needs_blocks else (),
+        block_tokens=BLOCK_BYTES / learned.bytes_per_token,
+        session=prompt.session,
     )
 
 

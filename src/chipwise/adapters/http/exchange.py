@@ -407,8 +407,8 @@ class Exchange:
             if answer is not None and answer.has_begun and status < 400 and pool is not None:
                 used = used_by(state, self._ask, answer)
                 learn(pool, self._prompt, used, is_whole=not error, now=now)
-            more = used.prompt_tokens + used.answer_tokens - self._tokens
-            state.account(self._key).settle(more, used.usd - taken_usd)
+            extra_tokens = used.prompt_tokens + used.answer_tokens - self._tokens
+            state.account(self._key).settle(extra_tokens, used.usd - taken_usd)
         first, sent, started, events = self._first_at, self._sent_at, self._started, used.events
         finished = Finished(
             id=self._id,

@@ -39,7 +39,7 @@ class RequestLine(NamedTuple):
     method: str
     path: str  # without its query
     is_old: bool  # HTTP/1.0: knows no chunks
-    passed: bytes  # as it is written to a replica
+    forwarded: bytes  # as it is written to a replica
 
 
 class RequestHead(NamedTuple):
@@ -80,10 +80,10 @@ class Remembered(dict[bytes, Meaning], Generic[Meaning]):
         return meaning
 
 
-class Use(Enum):
+class HeaderUse(Enum):
     """What a header is for."""
 
-    PASSED = auto()
+    FORWARDED = auto()
     STREAM = auto()  # passed: the answer is a stream of events
     LEFT_OUT = auto()
     LENGTH = auto()
@@ -98,13 +98,24 @@ class Use(Enum):
 
 
 # Names of the module: looking up a member of an enumeration is slow, and this is done for each line of each head.
-PASSED, STREAM, LEFT_OUT, LENGTH, CHUNKS, OTHER_CODING, CLOSE, CONTINUE, OTHER_EXPECTATION, HOST, AUTHORIZATION, REQUEST_ID = (
-    Use
-)
-Header = tuple[Use, bytes]  # with its value
+(
+    FORWARDED,
+    STREAM,
+    LEFT_OUT,
+    LENGTH,
+    CHUNKS,
+    OTHER_CODING,
+    CLOSE,
+    CONTINUE,
+    OTHER_EXPECTATION,
+    HOST,
+    AUTHORIZATION,
+    REQUEST_ID,
+) = HeaderUse
+Header = tuple[HeaderUse, bytes]  # with its value
 
 
-def _named(line: bytes) -> tuple[bytes, bytes]:
+def _name_and_value(line: bytes) -> tuple[bytes, bytes]:
     name, colon, value = line.partition(b":")
     if line.translate(None, GOOD):
         raise BadMessage("control characters in a head")
@@ -113,7 +124,7 @@ def _named(line: bytes) -> tuple[bytes, bytes]:
     return name.lower(), value.strip(b" \t")
 
 
-def _between_neighbours(name: bytes, value: bytes) -> Use | None:
+def _between_neighbours(name: bytes, value: bytes) -> HeaderUse | None:
     """Headers that mean the same in both directions."""
     if name == b"content-length":
         return LENGTH
@@ -133,20 +144,20 @@ _OF_REQUESTS = {
 
 
 def _request_header(line: bytes) -> Header:
-    name, value = _named(line)
+    name, value = _name_and_value(line)
     if name == b"expect":
         return CONTINUE if value.lower() == b"100-continue" else OTHER_EXPECTATION, value
-    return _between_neighbours(name, value) or _OF_REQUESTS.get(name, PASSED), value
+    return _between_neighbours(name, value) or _OF_REQUESTS.get(name, FORWARDED), value
 
 
 def _response_header(line: bytes) -> Header:
-    name, value = _named(line)
+    name, value = _name_and_value(line)
     if name in (b"expect", b"x-request-id"):
         return LEFT_OUT, value
     use = _between_neighbours(name, value)
     if use is None:
         is_stream = name == b"content-type" and b"text/event-stream" in value.lower()
-        use = STREAM if is_stream else PASSED
+        use = STREAM if is_stream else FORWARDED
     return use, value
 
 
@@ -194,7 +205,7 @@ def read_request(head: bytes, most_headers: int = 100) -> RequestHead:
     headers = _request_headers
     for line in lines:
         use, value = headers[line]
-        if use is PASSED:
+        if use is FORWARDED:
             passed_lines.append(line)
         elif use is HOST:
             hosts += 1
@@ -242,7 +253,7 @@ def read_response(head: bytes, most_headers: int = 200) -> ResponseHead:
     headers = _response_headers
     for line in lines:
         use, value = headers[line]
-        if use is PASSED:
+        if use is FORWARDED:
             passed_lines.append(line)
         elif use is LENGTH:
             length = _length(value, length)
@@ -263,4 +274,5 @@ def read_response(head: bytes, most_headers: int = 200) -> ResponseHead:
         framing = CHUNKED
     else:
         framing = UNTIL_CLOSE if length is None else length
-    return ResponseHead(status, framing, not closes and is_new and framing != UNTIL_CLOSE, is_stream, passed_lines)
+    keeps_alive = not closes and is_new and framing != UNTIL_CLOSE
+    return ResponseHead(status, length=framing, keeps_alive=keeps_alive, is_stream=is_stream, passed_lines=passed_lines)

@@ -26,6 +26,7 @@ from chipwise.serve.replica import Address, Replica
 LEAD_S = 0.1  # before the first request is due
 NOT_ENDED = "not_ended"
 PROGRESS_S = 0.5
+MOST_HEAD = 1 << 16  # bytes of an answer's head
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,9 @@ class LoadTest:
 
     async def run(self) -> Shots:
         loop = self._loop = asyncio.get_running_loop()
-        self._connections = Connections(self._replica, 1 << 16, self._patience.connect_s, monotonic, self._tls)
+        self._connections = Connections(
+            self._replica, most_head=MOST_HEAD, connect_s=self._patience.connect_s, now=monotonic, tls=self._tls
+        )
         self._done = asyncio.Event()
         self._start = monotonic() + LEAD_S
         loop.call_later(LEAD_S, self._send_due)

@@ -72,7 +72,7 @@ class ReplicaConnection(asyncio.Protocol):
     def message(self, head: RequestHead, request_id: str, body: bytes) -> bytes:
         """A client's request as this replica gets it."""
         line = head.line
-        lines = [line.passed, self._own_lines, b"x-request-id: " + request_id.encode(), *head.passed_lines]
+        lines = [line.forwarded, self._own_lines, b"x-request-id: " + request_id.encode(), *head.passed_lines]
         if line.method == "POST":
             lines.append(b"content-length: %d" % len(body))
         lines += (b"", body)

@@ -69,7 +69,7 @@ class LoadOptions:
     seed: int | None = None
     usd_per_hour: float | None = None
     search: bool = False
-    on: str | None = None
+    chip: str | None = None
     replicas: int | None = None
 
 
@@ -79,7 +79,7 @@ def is_workload(target: str) -> bool:
 
 def measured(session: Session, target: str, options: LoadOptions, report: Report) -> LoadResult:
     """What `chipwise load` does: `target` is a URL or a workload file."""
-    if options.on is not None and not is_workload(target):
+    if options.chip is not None and not is_workload(target):
         raise BadInput(
             "A prediction needs a workload, and a URL is none.", remedy="chipwise load FILE.yaml --url URL --on CHIP"
         )
@@ -90,10 +90,10 @@ def measured(session: Session, target: str, options: LoadOptions, report: Report
         base = from_workload(session, target, base, options.environment)
     result = load(_with_options(base, options), report, options.search)
     per_s = result.outcome.per_s
-    if options.on is None or per_s is None:
+    if options.chip is None or per_s is None:
         return result
     settings = {} if options.replicas is None else {"replicas": options.replicas}
-    return replace(result, predicted=predicted(session, target, options.on, per_s, settings))
+    return replace(result, predicted=predicted(session, target, options.chip, per_s, settings))
 
 
 def _with_options(base: LoadRequest, options: LoadOptions) -> LoadRequest:
@@ -126,9 +126,9 @@ def _with_options(base: LoadRequest, options: LoadOptions) -> LoadRequest:
     share = (options.percentile or 100.0 * WANTED_SHARE) / 100.0
     stated = {"ttft": options.ttft, "tpot": options.tpot, "latency": options.latency}
     goals = {(name, share): seconds for name, seconds in stated.items() if seconds is not None}
-    kept = {goal: seconds for goal, seconds in base.goals.items() if stated[goal[0]] is None}
+    other_goals = {goal: seconds for goal, seconds in base.goals.items() if stated[goal[0]] is None}
     stated_values = {name: value for name, value in changed.items() if value is not None}
-    return replace(base, form=form, goals=kept | goals, **stated_values)
+    return replace(base, form=form, goals=other_goals | goals, **stated_values)
 
 
 def _trace(path: str) -> Trace:
@@ -170,8 +170,8 @@ def _lengths(length: Length | None, otherwise: TokenLengths) -> TokenLengths:
 
 
 def _goals(goals: Goals) -> dict[tuple[str, float], float]:
-    named = {"ttft": goals.ttft, "tpot": goals.tpot, "latency": goals.latency}
-    limits = ((name, goal) for name, goal in named.items() if goal is not None)
+    by_metric = {"ttft": goals.ttft, "tpot": goals.tpot, "latency": goals.latency}
+    limits = ((name, goal) for name, goal in by_metric.items() if goal is not None)
     return {(name, percent / 100.0): seconds for name, goal in limits for percent, seconds in goal.limits}
 
 
@@ -183,12 +183,12 @@ def load(request: LoadRequest, report: Report, searches: bool = False) -> LoadRe
     if not request.goals or request.trace is not None:
         raise BadInput("A search needs goals and a rate, no trace.", remedy="Add --ttft, --tpot or --latency.")
     trials: list[LoadOutcome] = []
-    tried: list[RateTrial] = []
-    while (per_s := next_rate(tried, request.per_s)) is not None:
+    rate_trials: list[RateTrial] = []
+    while (per_s := next_rate(rate_trials, request.per_s)) is not None:
         outcome = _test(replace(request, per_s=per_s), report)
         trials.append(outcome)
-        tried.append(RateTrial(per_s, outcome.is_within_goals))
-    best = highest_rate(tried)
+        rate_trials.append(RateTrial(per_s, outcome.is_within_goals))
+    best = highest_rate(rate_trials)
     chosen = min(trials, key=lambda trial: abs((trial.per_s or 0.0) - (best or 0.0)))
     return LoadResult(replace(request, per_s=chosen.per_s or request.per_s), chosen, tuple(trials), None)
 
@@ -204,7 +204,13 @@ def _test(request: LoadRequest, report: Report) -> LoadOutcome:
     def progress(over: int, elapsed_s: float) -> None:
         report(over, total, f"{title}{int(elapsed_s // TOLD_EVERY_S) * TOLD_EVERY_S} s")
 
-    test = LoadTest(_target(request), due, sent, Patience(connections=request.connections), progress)
+    test = LoadTest(
+        _target(request),
+        due_s=due,
+        bodies=sent,
+        patience=Patience(connections=request.connections),
+        progress=progress,
+    )
     seen = summarise(run(test.run()), _loosest(request.goals), request.warm_up_s)
     if not seen.answered and seen.errors.get("no_connection") == seen.requests:
         raise OutsideFailed(f"Nothing answers at {request.url}.", remedy="Start the service, or give its address.")
@@ -264,7 +270,7 @@ def _holds(seen: LoadReport, goals: Mapping[tuple[str, float], float]) -> dict[t
     holds = {}
     for (name, share), limit in goals.items():
         values = measured[name]
-        seconds = math.nan if values is None else values.at(share)
+        seconds = math.nan if values is None else values.value_at(share)
         if seconds is not None:  # a percentile that is not counted is not judged
             holds[name, share] = seconds <= limit
     return holds
