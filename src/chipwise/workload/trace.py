@@ -153,7 +153,8 @@ def read_requests(trace: Trace, workload_path: str, most: int) -> Floats:
                     continue
                 sums = (_Sum(), _Sum())
                 moment = _read(cells, positions, names, sums, file, reader.line_num)
-                rows.append((moment, *(total.most if total.count else math.nan for total in sums)))
+                prompt, answer = (total.most if total.count else math.nan for total in sums)
+                rows.append((moment, prompt, answer))
                 if len(rows) >= most:
                     break
     except OSError as error:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from chipwise.adapters.http.framing import Body
 from chipwise.adapters.http.heads import ResponseHead
-from chipwise.adapters.http.passing import PassedAnswer
+from chipwise.adapters.http.passing import AnswerCount
 from chipwise.adapters.http.replica_connection import Connections, Fault, ReplicaConnection
 from chipwise.serve.load_report import Shots
 from chipwise.serve.replica import Address, Replica
@@ -62,10 +62,10 @@ class _Shot:
     def __init__(self, test: LoadTest, number: int) -> None:
         self._test = test
         self._number = number
-        self._answer: PassedAnswer | None = None
+        self._answer: AnswerCount | None = None
 
     def answer_began(self, head: ResponseHead, body: Body) -> None:
-        self._answer = PassedAnswer(head, b"", False, True)
+        self._answer = AnswerCount(head.is_stream)
         if head.status != 200:
             self._test.errors[self._number] = f"status_{head.status}"
 
@@ -73,7 +73,7 @@ class _Shot:
         test, number, answer = self._test, self._number, self._answer
         assert answer is not None
         before = answer.events
-        answer.take(data, body)
+        answer.note(data, body)
         if test.first_s[number] != test.first_s[number] and (answer.events > before or not answer.is_stream):
             test.first_s[number] = test.elapsed()
         if body.done:
