@@ -139,7 +139,7 @@ def read_trace(trace: Trace, workload_path: str) -> Recording:
     )
 
 
-def read_requests(trace: Trace, workload_path: str, most: int) -> Floats:
+def read_requests(trace: Trace, workload_path: str, most_rows: int) -> Floats:
     """The first requests of a trace in order of time, to be sent again: rows of seconds and of tokens, of the prompt and of the
     answer; NaN where they are not recorded."""
     file, names = trace.path_from(workload_path), _COLUMNS[trace.format]
@@ -155,7 +155,7 @@ def read_requests(trace: Trace, workload_path: str, most: int) -> Floats:
                 moment = _read(cells, positions, names, sums, file, reader.line_num)
                 prompt, answer = (total.most if total.count else math.nan for total in sums)
                 rows.append((moment, prompt, answer))
-                if len(rows) >= most:
+                if len(rows) >= most_rows:
                     break
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror}.", remedy=_REMEDY) from error

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from enum import Enum, auto
-from typing import Protocol
 
-from chipwise.adapters.http.admission import (
-    NO_KEY,
-    NO_MODEL,
-    NO_PATH,
-    Refusal,
-    account_refusal,
-    head_refusal,
-    key_of,
-    local_answer,
-    needs,
-)
+from chipwise.adapters.http import admission
+from chipwise.adapters.http.admission import Refusal
 from chipwise.adapters.http.framing import Body
 from chipwise.adapters.http.heads import RequestHead, ResponseHead
 from chipwise.adapters.http.local_replies import JSON, error_document, reply
 from chipwise.adapters.http.passing import PassedAnswer
+from chipwise.adapters.http.phases import ANSWERING, CLIENT_GONE, CONNECTING, FINISHED, QUEUED, READING, SENT, Client
 from chipwise.adapters.http.replica_connection import Fault, ReplicaConnection
 from chipwise.adapters.http.settlement import NOTHING, learn, used_by
 from chipwise.adapters.http.state import GatewayState, Pending, PoolState
@@ -35,37 +25,14 @@ from chipwise.serve.replica import Replica
 from chipwise.serve.waiting import Place
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-CLIENT_GONE = 499  # in logs, as nginx writes it; nobody gets it
 RETRIED_STATUS = 503  # a replica that is not ready or has no room
-NO_PROMPT = Prompt()
-NO_NEEDS = RouteQuery(0.0, 0.0)
-
-
-class Client(Protocol):
-    def write(self, data: bytes) -> None: ...
-
-    def answered(self, keeps_alive: bool) -> None:
-        """The answer is complete, or ends here."""
-        ...
-
-
-class Phase(Enum):
-    READING = auto()
-    QUEUED = auto()
-    CONNECTING = auto()
-    SENT = auto()
-    ANSWERING = auto()
-    FINISHED = auto()
-
-
-READING, QUEUED, CONNECTING, SENT, ANSWERING, FINISHED = Phase  # looking up a member each time is slow
 
 
 class Exchange:
     _body = b""
-    _prompt = NO_PROMPT
+    _prompt = Prompt()
     _key: Key = ANYONE
-    _ask = NO_NEEDS
+    _ask = RouteQuery(0.0, 0.0)
     _tokens = 0.0  # that it is expected to need
     _taken_usd: float | None = None  # from the account of the key, with the tokens; None: nothing
     _pool: PoolState | None = None
@@ -98,19 +65,19 @@ class Exchange:
         """Whether the body may come; if not, the answer has been given."""
         endpoint = self._endpoint
         if endpoint is None:
-            return self._refuse(NO_PATH)
-        key = key_of(self._state, endpoint, self._head)
+            return self._refuse(admission.NO_PATH)
+        key = admission.key_of(self._state, endpoint, self._head)
         if key is None:
-            return self._refuse(NO_KEY)
+            return self._refuse(admission.NO_KEY)
         self._key = key
-        refusal = head_refusal(self._state, endpoint, self._head)
+        refusal = admission.head_refusal(self._state, endpoint, self._head)
         return True if refusal is None else self._refuse(refusal)
 
     def begin(self, body: bytes) -> None:
         """The request is complete."""
         endpoint, state = self._endpoint, self._state
         assert endpoint is not None
-        if not endpoint.has_prompt and (answer := local_answer(state, endpoint.kind)) is not None:
+        if not endpoint.has_prompt and (answer := admission.local_answer(state, endpoint.kind)) is not None:
             self._reply(answer.status, answer.text, answer.content_type)
             return
         self._body = body
@@ -123,13 +90,13 @@ class Exchange:
                 return
         pool = self._pool = state.pool_for(self._prompt.model)
         if pool is None:
-            self._refuse(NO_MODEL)
+            self._refuse(admission.NO_MODEL)
             return
         if endpoint.has_prompt:
-            ask = self._ask = needs(pool, self._prompt)
+            ask = self._ask = admission.needs(pool, self._prompt)
             tokens = self._tokens = ask.prompt_tokens + ask.answer_tokens
             usd = state.settings.prices.usd(ask.prompt_tokens, ask.answer_tokens)
-            refusal = account_refusal(state, self._key, tokens, usd)
+            refusal = admission.account_refusal(state, self._key, tokens, usd)
             if refusal is not None:
                 self._refuse(refusal)
                 return

@@ -23,11 +23,11 @@ ANSWER_S = 30.0  # for a successor to start
 class HandOver:
     """The offer of a running gateway."""
 
-    def __init__(self, path: Path, listening: int, on_taken: Callable[[], None]) -> None:
-        """`on_taken` is called once a successor serves."""
+    def __init__(self, path: Path, listening: int, on_successor: Callable[[], None]) -> None:
+        """`on_successor` is called once a successor serves."""
         self._path = path
         self._listening = listening
-        self._on_taken = on_taken
+        self._on_successor = on_successor
         self._task: asyncio.Task[None] | None = None
         self._waits: socket.socket | None = None
 
@@ -55,7 +55,7 @@ class HandOver:
                     is_ready = await loop.sock_recv(successor, 16) == READY
                 if is_ready:
                     waits.close()
-                    self._on_taken()
+                    self._on_successor()
                     return
 
     def close(self) -> None:
