@@ -124,6 +124,7 @@ if TYPE_CHECKING:
     simulate_serve = _DEFAULT.simulate_serve
     simulate_spot = _DEFAULT.simulate_spot
     bench = _DEFAULT.bench
+    load = _DEFAULT.load
     profile = _DEFAULT.profile
     calibrate = _DEFAULT.calibrate
     score = _DEFAULT.score
@@ -197,6 +198,7 @@ _VERBS = (
     # Measure
     "characterize",
     "bench",
+    "load",
     "profile",
     "calibrate",
     "score",
@@ -336,6 +338,7 @@ __all__ = [
     "health",
     "init",
     "jobs",
+    "load",
     "logs",
     "machines",
     "members",

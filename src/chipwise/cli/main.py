@@ -61,6 +61,7 @@ COMMANDS = {
     "profile": "Measure this machine's GPU, or show a profile.",
     "calibrate": "Fit predictions to runs that you measured.",
     "score": "Compare predictions with runs that you measured.",
+    "load": "Send requests to a service and measure its answers.",
     "accuracy": "Compare predictions with your finished jobs.",
     "doctor": "Say why a program is slow, and what to try.",
     "health": "Judge whether devices are well, or to be drained.",
@@ -92,7 +93,7 @@ SECTIONS = {
     ),
     "Compare policies": ("policies", "simulate"),
     "Watch": ("watch", "doctor", "health"),
-    "Measure": ("characterize", "bench", "profile", "calibrate", "score", "accuracy"),
+    "Measure": ("characterize", "bench", "load", "profile", "calibrate", "score", "accuracy"),
 }
 
 

@@ -44,7 +44,10 @@ class Endpoint:
     has_prompt: bool = False
 
 
-_decode = json.JSONDecoder().decode
+_decode = json.JSONDecoder().raw_decode
+_BLANKS = " \t\n\r"
+# Looking up a member of an enumeration each time is slow.
+_CHAT, _COMPLETION, _GENERATE = EndpointKind.CHAT, EndpointKind.COMPLETION, EndpointKind.GENERATE
 _ALL = (
     Endpoint("/v1/chat/completions", "POST", EndpointKind.CHAT, Dialect.OPENAI, has_prompt=True),
     Endpoint("/v1/completions", "POST", EndpointKind.COMPLETION, Dialect.OPENAI, has_prompt=True),
@@ -83,22 +86,25 @@ class Prompt(NamedTuple):
 def read_prompt(kind: EndpointKind, body: bytes) -> Prompt:
     """Raises BadInput where the body is no JSON object in UTF-8."""
     try:
-        document = _decode(body.decode())
+        text = body.decode().strip(_BLANKS)
+        document, end = _decode(text)
     except UnicodeDecodeError as error:
         raise BadInput(f"The body is not UTF-8: byte {error.start}.") from error
     except RecursionError as error:
         raise BadInput("The body is nested too deeply.") from error
     except ValueError as error:
         raise BadInput("The body is not valid JSON.") from error
+    if end != len(text):
+        raise BadInput("The body is not valid JSON.")
     if not isinstance(document, dict):
         raise BadInput("The body must be a JSON object.")
-    if kind is EndpointKind.CHAT:
+    if kind is _CHAT:
         pieces, tokens = _chat(document.get("messages")), None
         limit = document.get("max_completion_tokens", document.get("max_tokens"))
-    elif kind is EndpointKind.COMPLETION:
+    elif kind is _COMPLETION:
         pieces, tokens = _texts(document.get("prompt"))
         limit = document.get("max_tokens", 16)
-    elif kind is EndpointKind.GENERATE:
+    elif kind is _GENERATE:
         pieces, tokens = _texts(document.get("inputs"))
         parameters = document.get("parameters")
         limit = parameters.get("max_new_tokens", 100) if isinstance(parameters, dict) else 100

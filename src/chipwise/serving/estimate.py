@@ -6,29 +6,30 @@ many tokens as events were streamed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 FIRST_BYTES_PER_TOKEN = 4.0
 FIRST_ANSWER_TOKENS = 200.0
 LEAST_RATIO, MOST_RATIO = 0.5, 100.0  # bytes of a token; what is beyond is no report to learn from
 WEIGHT = 0.02  # of the newest answer: the last fifty or so count
 
 
-class Learned(NamedTuple):
-    bytes_per_token: float = FIRST_BYTES_PER_TOKEN
-    answer_tokens: float = FIRST_ANSWER_TOKENS
+class Learned:
+    __slots__ = ("answer_tokens", "bytes_per_token")
+
+    def __init__(self) -> None:
+        self.bytes_per_token = FIRST_BYTES_PER_TOKEN
+        self.answer_tokens = FIRST_ANSWER_TOKENS
 
     def prompt_tokens(self, prompt_bytes: int) -> float:
         return prompt_bytes / self.bytes_per_token
 
     def answer(self, limit: float | None, count: int = 1) -> float:
         """Of all answers of a request together; `limit` is the client's for each."""
-        tokens = self.answer_tokens if limit is None else min(self.answer_tokens, limit)
-        return tokens * count
+        tokens = self.answer_tokens
+        return (tokens if limit is None or tokens < limit else limit) * count
 
-    def after(self, prompt_bytes: int, prompt_tokens: float | None, answer_tokens: float) -> Learned:
-        ratio = self.bytes_per_token
+    def learn(self, prompt_bytes: int, prompt_tokens: float | None, answer_tokens: float) -> None:
         if prompt_tokens and prompt_bytes:
             seen = prompt_bytes / prompt_tokens
-            ratio += WEIGHT * ((seen if LEAST_RATIO < seen < MOST_RATIO else ratio) - ratio)
-        return Learned(ratio, self.answer_tokens + WEIGHT * (answer_tokens - self.answer_tokens))
+            if LEAST_RATIO < seen < MOST_RATIO:
+                self.bytes_per_token += WEIGHT * (seen - self.bytes_per_token)
+        self.answer_tokens += WEIGHT * (answer_tokens - self.answer_tokens)

@@ -12,6 +12,7 @@ from hashlib import sha256
 from chipwise.errors import BadInput
 from chipwise.serving.limits import NO_LIMITS, KeyLimits
 
+MOST_SEEN = 4096
 SHORTEST_KEY = 20  # characters; a key that can be guessed is none
 
 
@@ -35,6 +36,7 @@ class KeyRing:
 
     def __init__(self, keys: Iterable[Key] = ()) -> None:
         self._keys = {key.digest: key for key in keys}
+        self._seen: dict[bytes, Key] = {}  # headers with valid keys, in memory only
 
     @property
     def is_open(self) -> bool:
@@ -47,9 +49,14 @@ class KeyRing:
         """The key of a header `Authorization: Bearer SECRET`. Looked up by its digest, so its timing reveals nothing."""
         if not self._keys:
             return ANYONE
-        if authorization[:7].lower() != b"bearer ":
-            return None
-        return self._keys.get(sha256(authorization[7:].strip()).digest())
+        key = self._seen.get(authorization)
+        if key is None and authorization[:7].lower() == b"bearer ":
+            key = self._keys.get(sha256(authorization[7:].strip()).digest())
+            if key is not None:
+                if len(self._seen) >= MOST_SEEN:
+                    self._seen.clear()
+                self._seen[authorization] = key
+        return key
 
 
 ANYONE = Key("anyone", b"")

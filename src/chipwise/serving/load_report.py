@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
+SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+BLOCKS = 20  # of requests that follow one another: in a queue neighbours are alike, so whole blocks are drawn again
+RESAMPLES = 200
+CONFIDENCE = 0.95
+MOST_RESAMPLED = 20_000  # values; more are thinned evenly, which widens the intervals a little
+LEAST_FOR_INTERVAL = 10  # requests beyond a percentile: with fewer the sample cannot tell it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +50,12 @@ class Percentiles:
     p99: float
     p999: float
     highest: float
+    intervals: Mapping[str, tuple[float, float]]  # at 95%, by percentile; one that so few requests cannot tell is left out
+
+    def value_at(self, share: float) -> float | None:
+        """Of a percentile that is counted here, such as 0.95."""
+        name = next((name for name, known in SHARES.items() if abs(known - share) < 1e-9), None)
+        return None if name is None else float(getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +78,7 @@ def percentiles(values: Floats) -> Percentiles | None:
     values = values[np.isfinite(values)]
     if not values.size:
         return None
-    p50, p90, p95, p99, p999 = (float(value) for value in np.quantile(values, SHARES))
+    p50, p90, p95, p99, p999 = (float(value) for value in np.quantile(values, list(SHARES.values())))
     return Percentiles(
         count=int(values.size),
         mean=float(values.mean()),
@@ -77,7 +88,21 @@ def percentiles(values: Floats) -> Percentiles | None:
         p99=p99,
         p999=p999,
         highest=float(values.max()),
+        intervals=_intervals(values),
     )
+
+
+def _intervals(values: Floats) -> dict[str, tuple[float, float]]:
+    """Bootstrap of blocks, in the order of arrival."""
+    shares = {name: share for name, share in SHARES.items() if (1.0 - share) * values.size >= LEAST_FOR_INTERVAL}
+    if not shares:
+        return {}
+    thinned = values[:: max(1, -(-values.size // MOST_RESAMPLED))]
+    blocks = thinned[: thinned.size // BLOCKS * BLOCKS].reshape(BLOCKS, -1)
+    drawn = blocks[np.random.default_rng(1).integers(0, BLOCKS, (RESAMPLES, BLOCKS))].reshape(RESAMPLES, -1)
+    seen = np.quantile(drawn, list(shares.values()), axis=1)
+    low, high = np.quantile(seen, [(1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0], axis=1)
+    return {name: (float(low[place]), float(high[place])) for place, name in enumerate(shares)}
 
 
 def summarise(shots: Shots, goals: LoadGoals, warm_up_s: float = 0.0) -> LoadReport:

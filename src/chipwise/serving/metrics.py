@@ -36,6 +36,7 @@ class Histogram:
 class Finished(NamedTuple):
     """One request, when it is over."""
 
+    id: str
     path: str
     status: int
     key: str
@@ -48,6 +49,10 @@ class Finished(NamedTuple):
     per_token_s: float | None = None
     total_s: float = 0.0
     error: str = ""
+    pool: str = ""
+    replica: str = ""  # that answered
+    attempts: int = 0
+    sent_bytes: int = 0
 
 
 class ReplicaState(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 SMOOTHING_S = 30.0
@@ -56,25 +56,30 @@ class WaitingLine(Generic[Item]):
         return [place for _, _, place in sorted(late, key=lambda entry: entry[1])]
 
 
-class Throughput(NamedTuple):
+class Throughput:
     """Tokens that a pool finishes per second while requests wait, smoothed over the last half minute or so. What it finishes
     while nobody waits is what was asked for, and not what it can do."""
 
-    per_s: float = 0.0
-    at_s: float | None = None
-    unseen: float = 0.0  # finished since `at_s`
+    __slots__ = ("_at_s", "_unseen", "per_s")
 
-    def finished(self, tokens: float, now: float, *, is_busy: bool = True) -> Throughput:
+    def __init__(self) -> None:
+        self.per_s = 0.0
+        self._at_s: float | None = None
+        self._unseen = 0.0  # finished since `_at_s`
+
+    def finished(self, tokens: float, now: float, *, is_busy: bool = True) -> None:
         if not is_busy:
-            return Throughput(self.per_s)
-        if self.at_s is None:
-            return Throughput(0.0, now, tokens)
-        elapsed = now - self.at_s
+            self._at_s, self._unseen = None, 0.0
+            return
+        if self._at_s is None:
+            self._at_s = now
+        self._unseen += tokens
+        elapsed = now - self._at_s
         if elapsed < STEP_S:
-            return Throughput(self.per_s, self.at_s, self.unseen + tokens)
+            return
         weight = 1.0 if self.per_s == 0.0 else min(1.0, elapsed / SMOOTHING_S)
-        rate = (self.unseen + tokens) / elapsed
-        return Throughput(self.per_s + weight * (rate - self.per_s), now)
+        self.per_s += weight * (self._unseen / elapsed - self.per_s)
+        self._at_s, self._unseen = now, 0.0
 
     def wait_s(self, tokens: float) -> float | None:
         """Until so many tokens are worked off; None: nothing has been seen yet."""

@@ -82,14 +82,14 @@ def test_throughput_tells_how_long_a_wait_is() -> None:
     seen = Throughput()
     assert seen.wait_s(10.0) is None
     for step in range(1, 200):
-        seen = seen.finished(50.0, step * 0.5)
+        seen.finished(50.0, step * 0.5)
     assert seen.wait_s(1000.0) == pytest.approx(10.0, rel=0.05)
 
 
 def test_estimates_follow_what_replicas_report() -> None:
     learned = Learned()
     for _ in range(500):
-        learned = learned.after(3000, 1000, 40.0)
+        learned.learn(3000, 1000, 40.0)
     assert learned.prompt_tokens(300) == pytest.approx(100.0, rel=0.01)
     assert learned.answer(None) == pytest.approx(40.0, rel=0.05)
     assert learned.answer(10.0, 3) == 30.0
@@ -125,7 +125,9 @@ def test_prompts_share_the_blocks_of_a_common_beginning() -> None:
 
 def test_metrics_are_text_that_prometheus_reads() -> None:
     metrics = Metrics()
-    metrics.count(Finished(path="/generate", status=200, key='a"b', team="", first_token_s=0.03, per_token_s=0.01, total_s=0.2))
+    metrics.count(
+        Finished(id="1", path="/generate", status=200, key='a"b', team="", first_token_s=0.03, per_token_s=0.01, total_s=0.2)
+    )
     text = metrics.text(3, 1, [ReplicaState("r0", 2, 50.0, True)])
     assert 'requests_total{path="/generate",status="200",key="a\\"b"} 1' in text
     assert 'time_to_first_token_seconds_bucket{le="0.02"} 0\n' in text

@@ -74,7 +74,8 @@ class GatewayState:
         self.pending: set[Pending] = set()
         self.connections = 0  # of clients
         self.body_bytes = 0  # of requests, read and not yet answered
-        self.is_draining = False
+        self.is_draining = False  # answers end their connections
+        self.has_successor = False  # another process takes new connections; requests on old ones are still answered here
         self._accounts = {key.name: Account(key.limits, clocks.wall()) for key in keys.all()}
         self._replicas = {replica.name: self._connections(replica) for replica in _replicas(pools)}
         self.suspects: Callable[[Replica], None] | None = None  # who finds out when a replica is well again

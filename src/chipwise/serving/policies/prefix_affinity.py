@@ -17,7 +17,7 @@ from chipwise.serving.replica import Replica
 ABOUT = "the replica that has most of the prompt in its cache, less its load"
 CACHE_BLOCKS = 20_000  # remembered for each replica
 OUTSTANDING_WEIGHT = 0.1  # tokens of cache that a token of outstanding work outweighs; replicas work on many requests at once
-RECENT_WEIGHT = 0.05
+RECENT_WEIGHT = 0.01  # chosen on one half of a trace and measured on the other: benchmarks/prefix_routing.py
 RECENT_TOKENS = 8_000_000.0  # sent to all replicas together, after which what was sent lately is halved
 
 
@@ -28,8 +28,9 @@ def policy(draw: Draw) -> Policy:
 class PrefixAffinity:
     needs_blocks = True
 
-    def __init__(self, cache_blocks: int = CACHE_BLOCKS) -> None:
+    def __init__(self, cache_blocks: int = CACHE_BLOCKS, recent_weight: float = RECENT_WEIGHT) -> None:
         self._cache_blocks = cache_blocks
+        self._recent_weight = recent_weight
         self._caches: dict[str, OrderedDict[int, None]] = {}
         self._recent: dict[str, float] = {}
         self._sent = 0.0
@@ -45,7 +46,7 @@ class PrefixAffinity:
         for replica in candidates:
             match = _matched(ask.blocks, caches[replica.name]) * ask.block_tokens
             load = OUTSTANDING_WEIGHT * (replica.tokens - least_work)
-            load += RECENT_WEIGHT * (recent[replica.name] - least_recent)
+            load += self._recent_weight * (recent[replica.name] - least_recent)
             if match - load > best_score:
                 best, best_score, best_match = replica, match - load, match
         self._remember(best.name, ask, ask.tokens - min(best_match, ask.prompt_tokens))
