@@ -81,7 +81,7 @@ def _simpy_mean_wait(load: RequestLoad) -> float:
             yield environment.timeout(time_s - environment.now)
             environment.process(request(seconds))
 
-    environment.process(arrivals())
+    environment.process(arrivals())  # type: ignore[no-untyped-call]
     environment.run()
     return float(np.mean(waits))
 
@@ -94,7 +94,7 @@ def _tokens() -> Iterator[Figure]:
         prompts=chance.integers(50, 2000, count),
         answers=chance.integers(10, 400, count),
     )
-    speed = TokenSpeed(steps_s=0.0066 + 1e-4 * np.arange(129), prompt_token_s=5e-5, kv_tokens=400_000)
+    speed = TokenSpeed(steps_s=0.0066 + 1e-4 * np.arange(129.0), prompt_token_s=5e-5, kv_tokens=400_000)
     run = partial(answered, load, speed, 4)
     if compiled:
         answered(TokenLoad(times_s=load.times_s[:9], prompts=load.prompts[:9], answers=load.answers[:9]), speed, 4)  # compiles

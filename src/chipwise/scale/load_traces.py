@@ -213,7 +213,7 @@ def _of_counts(name: str, times: Floats, counts: Floats, clock_s: float, seed: i
     cells = max(round(step_s), 1)
     drawn = chance.poisson(np.repeat(counts / cells, cells)).astype(np.float64)
     busy = np.flatnonzero(drawn)
-    spread = busy * (step_s / cells)
+    spread = busy.astype(np.float64) * (step_s / cells)
     return load_of(name, spread, counts=drawn[busy], duration_s=len(counts) * step_s, clock_s=clock_s)
 
 

@@ -34,7 +34,7 @@ def poisson(per_s: float, count: int, *, work: str, seed: int = 1) -> RequestLoa
 
 
 def fixed(replicas: int, **settings: float) -> ScaledService:
-    return ScaledService(replica_per_s=1.0, least_replicas=replicas, most_replicas=replicas, **settings)  # type: ignore[arg-type]
+    return ScaledService(replica_per_s=1.0, least_replicas=replicas, most_replicas=replicas, **settings)
 
 
 def erlang_c(servers: int, offered: float) -> float:

@@ -60,6 +60,6 @@ def test_compiled_and_plain_give_the_same_to_the_last_bit() -> None:
         chance.integers(1, 40, 300).tolist(),
         chance.integers(1, 20, 300).tolist(),
     )
-    speed = TokenSpeed(steps_s=0.05 + 0.01 * np.arange(9), prompt_token_s=0.003, kv_tokens=200, chunk=16)
+    speed = TokenSpeed(steps_s=0.05 + 0.01 * np.arange(9.0), prompt_token_s=0.003, kv_tokens=200, chunk=16)
     for plain, compiled in zip(answered(load, speed, 3, compiled=False), answered(load, speed, 3, compiled=True), strict=True):
         np.testing.assert_array_equal(plain, compiled)
