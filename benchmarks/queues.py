@@ -14,7 +14,8 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from chipwise.api.queueing import QueueAnswer, QueueQuestion, play, queue_policy, queue_scene, simulate_queue
+from chipwise.adapters.policy_files import queue_policy
+from chipwise.api.simulation.queueing import QueueAnswer, QueueQuestion, play, queue_scene, simulate_queue
 from figure import ROOT, Figure
 
 TRACES = Path(os.environ.get("CHIPWISE_TRACES", ROOT / "build" / "traces"))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from chipwise.api.policies import listed
-from chipwise.api.scaling import ServeQuestion, simulate_serve
+from chipwise.adapters.policy_files import listed
+from chipwise.api.simulation.scaling import ServeQuestion, simulate_serve
 from chipwise.scale.simulator.compared import ServeAnswer
 from figure import ROOT, Figure
 

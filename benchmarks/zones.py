@@ -52,7 +52,7 @@ OTHER_RATIOS = ("1.1", "1.2", "1.3", "2.0")  # time over work
 
 
 def comparisons() -> list[Comparison]:
-    """The two of the goals, and others. The rule was changed twice after figures of some of them were seen: none is held out."""
+    """The two of the goals, and others. The rule was changed twice after some of these figures were seen: none is held out."""
     return [
         _h100("H100, six zones of GCP", DIVERSE, "deadline_sensitivity", "1.5", "Global Diverse"),
         _v100(),

@@ -116,7 +116,7 @@ def test_every_layer_of_the_contract_is_drawn_in_architecture() -> None:
         "adapters",
         "views",
         "report",
-        "serve",
+        "serving",
         "planner",
         "predictor",
         "workload",

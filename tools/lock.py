@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-EXTRAS = "dev,checkpoint,pandas"
+EXTRAS = "dev,checkpoint,pandas,fast,llama"
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = "# Versions that were tested together; `make demo` and `make test` install these. Made by `make lock`.\n"
 

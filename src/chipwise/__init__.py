@@ -121,6 +121,7 @@ if TYPE_CHECKING:
     places_refuse = _DEFAULT.places_refuse
     characterize = _DEFAULT.characterize
     policies = _DEFAULT.policies
+    simulate_queue = _DEFAULT.simulate_queue
     simulate_serve = _DEFAULT.simulate_serve
     simulate_spot = _DEFAULT.simulate_spot
     bench = _DEFAULT.bench
@@ -193,6 +194,7 @@ _VERBS = (
     "serve_stop",
     # Compare rules
     "policies",
+    "simulate_queue",
     "simulate_serve",
     "simulate_spot",
     # Measure
@@ -372,6 +374,7 @@ __all__ = [
     "serve_status",
     "serve_stop",
     "simulate",
+    "simulate_queue",
     "simulate_serve",
     "simulate_spot",
     "stop",

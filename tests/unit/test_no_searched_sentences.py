@@ -23,8 +23,8 @@ PARSED = {
     ("runner/bench/rows.py", "model.partition(' (')"),
     ("money/serverless.py", "name.startswith('RTX PRO')"),  # a chip's name
     ("planner/quotas.py", "row.families.partition(' (')"),
-    ("planner/explain/words.py", "unit.startswith('million ')"),  # units of a price
-    ("planner/explain/words.py", "choice.unit.startswith('million ')"),
+    ("planner/explain/row_words.py", "unit.startswith('million ')"),  # units of a price
+    ("planner/explain/row_words.py", "choice.unit.startswith('million ')"),
     ("renderer/joining.py", "row.requires.startswith('NVIDIA driver')"),  # a column of the table of software
 }
 

@@ -14,8 +14,8 @@ from chipwise.cli.parameter_types import Duration, WholeNumber
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from chipwise.api.serving.options import ServeOptions
     from chipwise.api.serving.resolving import ServeRequest
-    from chipwise.api.serving.starting import ServeOptions
     from chipwise.api.session.wiring import Session
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -141,8 +141,8 @@ def serve(ctx: click.Context, /, words: tuple[str, ...], detach: bool, as_json: 
 
 
 def _request_of(words: tuple[str, ...], is_command: bool, options: dict[str, Any]) -> tuple[ServeRequest, ServeOptions]:
+    from chipwise.api.serving.options import ServeOptions
     from chipwise.api.serving.resolving import ServeRequest
-    from chipwise.api.serving.starting import ServeOptions
 
     of_request = ("name", "engine", "weights", "environment", "context", "at_once", "gpus", "health")
     components = dict(pair.partition("=")[::2] for pair in options.pop("components"))

@@ -133,7 +133,7 @@ def spot(
     """
     from dataclasses import asdict
 
-    from chipwise.api.policies import SpotQuestion, simulate_spot
+    from chipwise.api.simulation.policies import SpotQuestion, simulate_spot
     from chipwise.cli import text
     from chipwise.cli.progress import progress
 
@@ -246,7 +246,7 @@ def serve(
     """
     from dataclasses import asdict
 
-    from chipwise.api.scaling import ServeQuestion, simulate_serve
+    from chipwise.api.simulation.scaling import ServeQuestion, simulate_serve
     from chipwise.cli import text
     from chipwise.cli.progress import progress
 

@@ -97,7 +97,7 @@ def queue(
     """
     from dataclasses import asdict
 
-    from chipwise.api.queueing import QueueQuestion, simulate_queue
+    from chipwise.api.simulation.queueing import QueueQuestion, simulate_queue
     from chipwise.cli import text
     from chipwise.cli.progress import progress
     from chipwise.text import span

@@ -125,7 +125,8 @@ class ServeVerbs(Opened):
         >>> service = cw.serve("tiny.gguf", replicas=2, port=0)
         >>> service.url, service.stop()
         """
-        from chipwise.api.serving.starting import ServeOptions, serve
+        from chipwise.api.serving.options import ServeOptions
+        from chipwise.api.serving.starting import serve
 
         request, settings = _request_of(work, options)
         service = serve(self.api, request, ServeOptions(**settings))
@@ -167,7 +168,7 @@ class ServeVerbs(Opened):
         >>> cw.serve_rollout("tiny", "better.gguf", share="10%")
         """
         from chipwise.api.serving import changing
-        from chipwise.api.serving.starting import ServeOptions
+        from chipwise.api.serving.options import ServeOptions
         from chipwise.units import parse_seconds, parse_share
 
         if back:

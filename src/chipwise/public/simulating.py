@@ -26,7 +26,7 @@ class SimulateVerbs(Opened):
 
         >>> cw.policies()[0].name
         """
-        from chipwise.api.policies import listed
+        from chipwise.api.simulation.policies import listed
 
         return Table([asdict(entry) for entry in listed()])
 
@@ -53,7 +53,7 @@ class SimulateVerbs(Opened):
 
         >>> cw.simulate_spot(synthetic="series=20", job_hours=10, deadline_hours=15, restart_hours=0.1)
         """
-        from chipwise.api.policies import SpotQuestion, simulate_spot
+        from chipwise.api.simulation.policies import SpotQuestion, simulate_spot
         from chipwise.units import parse_seconds
 
         question = SpotQuestion(
@@ -97,7 +97,7 @@ class SimulateVerbs(Opened):
 
         >>> cw.simulate_queue(synthetic="jobs=200", gpus=16)
         """
-        from chipwise.api.queueing import QueueQuestion, simulate_queue
+        from chipwise.api.simulation.queueing import QueueQuestion, simulate_queue
         from chipwise.units import parse_seconds
 
         question = QueueQuestion(
@@ -153,7 +153,7 @@ class SimulateVerbs(Opened):
 
         >>> cw.simulate_serve(synthetic="hours=2,rate=20", policy="hpa:80,learned-headroom")
         """
-        from chipwise.api.scaling import ServeQuestion, simulate_serve
+        from chipwise.api.simulation.scaling import ServeQuestion, simulate_serve
         from chipwise.units import parse_seconds
 
         question = ServeQuestion(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipwise.api.running import asking
+from chipwise.api.running import held
 from chipwise.api.session import settings_file
 from chipwise.api.session.settings_file import CALIBRATE_FROM_RUNS
 from chipwise.runner.accuracy.report import Accuracy as Accuracy
@@ -23,7 +23,7 @@ _OVER = frozenset(phase for phase in Phase if phase.over)
 
 def own_runs(session: Session, name: str = "", since: float = 0.0) -> list[MeasuredRun]:
     """Those of the record that are over and were measured, the newest first. In a team's record: those of whoever asks."""
-    with asking.opened(session) as runtime:
+    with held.opened(session) as runtime:
         record = runtime.record
         jobs = record.jobs(Wanted(phases=_OVER, owner=record.login, name=name, newest=MOST_RUNS))
         runs = [measured_run(job, record.events(job.id)) for job in jobs if (job.ended or 0.0) >= since]

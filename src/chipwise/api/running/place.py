@@ -218,7 +218,7 @@ def _order(name: object, problems: list[Problem]) -> tuple[Callable[[Job, float]
     """Of the queue policy of that name."""
     if name is None or name == FAIR_SHARE:
         return None, False
-    from chipwise.api.queueing import queue_policy
+    from chipwise.adapters.policy_files import queue_policy
     from chipwise.runner.queue_order import order
 
     try:

@@ -15,6 +15,6 @@ def named_policies() -> NamedPolicies:
 
 
 def _lookup(name: str) -> Begin:
-    from chipwise.api.policies import spot_policy
+    from chipwise.adapters.policy_files import spot_policy
 
     return spot_policy(name)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from chipwise.api.running import asking
+from chipwise.api.running import held
 from chipwise.api.serving import folders
 from chipwise.api.serving.engines import check_here
+from chipwise.api.serving.options import MOST_REPLICAS, STARTS_WITHIN_S, ServeOptions, as_options, needs_of, wait_gateway
 from chipwise.api.serving.replicas import Say, stop_jobs, submit_replica, tell, wait_ready
 from chipwise.api.serving.resolving import UNMEASURED, ServeRequest, resolve
-from chipwise.api.serving.starting import MOST_REPLICAS, STARTS_WITHIN_S, ServeOptions, as_options, needs_of, wait_gateway
-from chipwise.errors import BadInput, NoResult
+from chipwise.errors import BadInput, ChipwiseError, NoResult
 from chipwise.runner.job import Outcome
 from chipwise.serving.canary import CanaryJudgement, CanaryVerdict, judge, read_outcomes
+from chipwise.serving.scaling import ScalingDecision, ScalingRule, ScalingSignals, decide
 from chipwise.serving.service import ServiceRecord, ServiceVersion
 from chipwise.text import duration, percent, plural
 
@@ -63,7 +65,7 @@ def _grown(session: Session, service: ServiceRecord, number: int, count: int, wi
     """With more replicas of a version, which take requests when they are ready. Those that do not come are taken back."""
     before = {record.name for record in service.replicas}
     try:
-        with asking.opened(session) as runtime:
+        with held.opened(session) as runtime:
             for _ in range(count):
                 service = submit_replica(runtime, service, service.version(number))
         fresh = [record for record in service.replicas if record.name not in before]
@@ -193,7 +195,7 @@ def _log_lines(session: Session, name: str, begins: float) -> Iterator[Mapping[s
 
 
 def _crashed(session: Session, ids: list[str]) -> str:
-    with asking.opened(session) as runtime:
+    with held.opened(session) as runtime:
         for id in ids:
             job = runtime.job(id)
             ends = [attempt for attempt in job.attempts if attempt.outcome in (Outcome.FAILED, Outcome.LOST)]
@@ -203,7 +205,7 @@ def _crashed(session: Session, ids: list[str]) -> str:
 
 
 def _note(session: Session, service: ServiceRecord, judgement: CanaryJudgement) -> None:
-    with asking.opened(session) as runtime:
+    with held.opened(session) as runtime:
         text = f"version {service.canary} is judged {judgement.verdict}: {'; '.join(judgement.reasons)}"
         tell(runtime, service.gateway, text)
 
@@ -238,3 +240,45 @@ def stop(session: Session, name: str, say: Say = lambda line: None, *, now: bool
     stop_jobs(session, [record.job for record in service.replicas], "its service is stopped", now=now)
     folders.delete(session, name)
     say(f"{name} ended, with {plural(len(service.replicas), 'replica')}")
+
+
+LOOKS_S = 1.0  # at what the gateway sees, of a service that scales between two numbers
+
+
+def looked(session: Session, service: ServiceRecord, fewer_since: float | None) -> ScalingDecision | None:
+    """What should be done now; None: it has no limits to scale between, is being replaced, or its gateway is silent."""
+    seen = folders.seen(session, service.name)
+    if service.most_replicas is None or service.canary is not None or not seen:
+        return None
+    live = [record for record in service.replicas if not record.is_draining]
+    requests = seen["waiting"] + sum(state["requests"] for state in seen["replicas"].values())
+    rule = ScalingRule(
+        fewest_replicas=service.fewest_replicas,
+        most_replicas=service.most_replicas,
+        at_once=min((record.at_once for record in live), default=1),
+    )
+    return decide(ScalingSignals(time.time(), len(live), requests), rule, fewer_since)
+
+
+def keep(session: Session, name: str) -> None:
+    """Until the service is gone."""
+    fewer_since: float | None = None
+    while name in folders.names(session):
+        try:
+            service = folders.load(session, name)
+            decision = looked(session, service, fewer_since)
+            fewer_since = None if decision is None else decision.fewer_since
+            if decision is not None and decision.reason:
+                print(decision.reason, flush=True)
+                with held.opened(session) as runtime:
+                    tell(runtime, service.gateway, decision.reason)
+                scale(session, name, decision.replicas, lambda line: print(line, flush=True))
+        except ChipwiseError as error:  # another command changes it, or a replica does not start: the next look decides anew
+            print(error, flush=True)
+        time.sleep(LOOKS_S)
+
+
+if __name__ == "__main__":
+    from chipwise.api.session.wiring import open_session
+
+    keep(open_session(), sys.argv[1])

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.api.running import asking, jobs, place, submitting, wanted
+from chipwise.api.running import held, jobs, place, submitting, wanted
 from chipwise.api.serving import folders
 from chipwise.api.serving.engines import engine_named
 from chipwise.errors import BadInput, OutsideFailed
@@ -25,7 +25,7 @@ from chipwise.serving.replica import Address
 from chipwise.serving.service import ReplicaNeeds, ReplicaRecord, ServiceRecord, ServiceVersion
 
 if TYPE_CHECKING:
-    from chipwise.api.running.asking import Runtime
+    from chipwise.api.running.held import Runtime
     from chipwise.api.session.wiring import Session
 
 RETRY = Retry(wait_s=1.0, longest_wait_s=30.0)  # a replica is missed at once
@@ -77,7 +77,7 @@ def submit_scaler(runtime: Runtime, service: ServiceRecord) -> ServiceRecord:
     from chipwise.api.running.controlling import environment
 
     here = {name: value for name, value in environment(runtime.session).items() if name.startswith("CHIPWISE_")}
-    start = ReplicaStart((sys.executable, "-P", "-m", "chipwise.api.serving.keeping", service.name), env=here)
+    start = ReplicaStart((sys.executable, "-P", "-m", "chipwise.api.serving.changing", service.name), env=here)
     plain = replace(service.versions[0].needs, gpus=0, cpus=0, settings=(), secrets=())
     job = _submit(runtime, f"{service.name}-scaler", start, plain, {"service": service.name, "role": "scaler"}, "")
     return folders.store(runtime.session, replace(service, scaler=job.id))
@@ -128,7 +128,7 @@ def _started(
 
     until = time.monotonic() + within_s
     last_look = time.monotonic()
-    with asking.opened(session) as runtime:
+    with held.opened(session) as runtime:
 
         def carries_on() -> None:
             nonlocal last_look
@@ -186,7 +186,7 @@ def stop_jobs(session: Session, ids: Sequence[str], reason: str, *, now: bool = 
     """Asked to end, and waited for."""
     from contextlib import suppress
 
-    with asking.opened(session) as runtime:
+    with held.opened(session) as runtime:
         live = [job for job in map(runtime.record.job, ids) if job is not None and not job.phase.over]
         for job in live:
             with suppress(BadInput):  # over meanwhile

@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from chipwise.api.running import asking
+from chipwise.api.running import held
 from chipwise.api.serving import folders
 from chipwise.serving.service import ReplicaRecord, ServiceRecord
 from chipwise.text import percent, plural
 
 if TYPE_CHECKING:
-    from chipwise.api.running.asking import Runtime
+    from chipwise.api.running.held import Runtime
     from chipwise.api.session.wiring import Session
 
 LOOKS_S = 0.5
@@ -25,7 +25,7 @@ def standing(session: Session, name: str | None = None) -> list[dict[str, Any]]:
     records = [folders.load(session, known) for known in ([name] if name is not None else folders.names(session))]
     if not records:
         return []
-    with asking.opened(session) as runtime:
+    with held.opened(session) as runtime:
         return [_view(runtime, service) for service in records]
 
 
@@ -111,7 +111,7 @@ def news(session: Session, name: str) -> Iterator[str]:
     known: dict[str, tuple[object, ...]] = {}
     while name in folders.names(session):
         service = folders.load(session, name)
-        with asking.opened(session) as runtime:
+        with held.opened(session) as runtime:
             jobs = {service.gateway: "gateway", **{record.job: record.name for record in service.replicas}}
             for id, title in jobs.items():
                 job = runtime.job(id) if id else None

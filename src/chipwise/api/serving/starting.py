@@ -3,51 +3,23 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.api.running import asking
+from chipwise.api.running import held
 from chipwise.api.serving import folders
 from chipwise.api.serving.engines import check_here, machine_here
+from chipwise.api.serving.options import MOST_REPLICAS, ServeOptions, needs_of, wait_gateway
 from chipwise.api.serving.replicas import Say, free_port, stop_jobs, submit_gateway, submit_replica, submit_scaler, wait_ready
 from chipwise.api.serving.resolving import ServedThing, ServeRequest, resolve
-from chipwise.errors import BadInput, OutsideFailed
+from chipwise.errors import BadInput
 from chipwise.serving.routing import policy_names
-from chipwise.serving.service import ReplicaNeeds, ServiceDoor, ServiceRecord, ServiceVersion
+from chipwise.serving.service import ServiceDoor, ServiceRecord, ServiceVersion
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-
-PORT = 8080
-POLICY = "least-work"
-QUEUE_S = 30.0
-STARTS_WITHIN_S = 1800.0  # large models take long to load
-GATEWAY_WITHIN_S = 30.0
-MOST_REPLICAS = 256
-
-
-@dataclass(frozen=True, slots=True)
-class ServeOptions:
-    """Options of `chipwise serve` that say how it runs."""
-
-    replicas: int | str | None = None  # 2, or 1-4 to scale between; None: as the plan says, else one
-    port: int = PORT
-    host: str = "127.0.0.1"
-    key_file: str | None = None
-    certificate: str | None = None
-    private_key: str | None = None
-    policy: str = POLICY
-    queue: float = QUEUE_S
-    ready_within: float = STARTS_WITHIN_S
-    cpus: int = 0
-    team: str | None = None
-    project: str | None = None
-    labels: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
-    secrets: tuple[str, ...] = ()
-    folder: Path | None = None
 
 
 def serve(session: Session, request: ServeRequest, options: ServeOptions, say: Say = lambda line: None) -> ServiceRecord:
@@ -90,32 +62,16 @@ def _started(
     session: Session, service: ServiceRecord, served: ServedThing, count: int, within_s: float, say: Say
 ) -> ServiceRecord:
     service = folders.store(session, service)
-    with asking.opened(session, makes=True) as runtime:
+    with held.opened(session, makes=True) as runtime:
         for _ in range(count):
             service = submit_replica(runtime, service, service.versions[0])
     wait_ready(session, service.replicas, service, served.expected, within_s, say)
-    with asking.opened(session) as runtime:
+    with held.opened(session) as runtime:
         service = submit_gateway(runtime, service)
         if service.most_replicas is not None:
             service = submit_scaler(runtime, service)
     wait_gateway(session, service)
     return service
-
-
-def wait_gateway(session: Session, service: ServiceRecord, within_s: float = GATEWAY_WITHIN_S) -> None:
-    """Until it has taken over the service's file as it is now, and all replicas that should take requests do."""
-    until = time.monotonic() + within_s
-    while True:
-        seen = folders.seen(session, service.name)
-        replicas = seen.get("replicas", {})
-        away = [record.name for record in service.replicas if replicas.get(record.name, {}).get("away", True)]
-        if seen.get("revision") == service.revision and not away:
-            return
-        if time.monotonic() > until:
-            job = f"`chipwise logs {service.gateway}` shows what it printed."
-            trouble = f"it does not reach {', '.join(away)}" if seen and away else "it does not answer"
-            raise OutsideFailed(f"The gateway of {service.name} is not ready after {within_s:g} s: {trouble}.", remedy=job)
-        time.sleep(0.05)
 
 
 def take_back(session: Session, name: str) -> None:
@@ -125,20 +81,6 @@ def take_back(session: Session, name: str) -> None:
         ids = [service.scaler, service.gateway, *(record.job for record in service.replicas)]
         stop_jobs(session, [id for id in ids if id], "not started")
         folders.delete(session, name)
-
-
-def needs_of(served: ServedThing, options: ServeOptions) -> ReplicaNeeds:
-    folder = str(options.folder.absolute()) if options.folder is not None else served.folder
-    return ReplicaNeeds(
-        gpus=served.request.gpus,
-        cpus=options.cpus,
-        team=options.team or "",
-        project=options.project or "",
-        labels=options.labels,
-        settings=(*(f"{name}={value}" for name, value in served.env.items()), *options.settings),
-        secrets=(*(f"{name}={kept}" for name, kept in served.secrets.items()), *options.secrets),
-        folder=folder or str(Path.cwd()),
-    )
 
 
 def _door(options: ServeOptions) -> ServiceDoor:
@@ -184,17 +126,3 @@ def _policy(name: str) -> str:
     if name not in policy_names():
         raise UnknownName("routing policy", name, nearest(name, policy_names()), known=policy_names())
     return name
-
-
-def as_options(options: ServeOptions, version: ServiceVersion) -> ServeOptions:
-    """Those of a version that runs, where none are given for the next."""
-    needs = version.needs
-    return replace(
-        options,
-        cpus=options.cpus or needs.cpus,
-        team=options.team or needs.team,
-        project=options.project or needs.project,
-        settings=options.settings or needs.settings,
-        secrets=options.secrets or needs.secrets,
-        folder=options.folder or Path(needs.folder),
-    )

@@ -49,7 +49,7 @@ def _unfit(run: MeasuredRun, cells: object, speed: float | None, allocation: All
     if "least_share_of_workers" in run.measurement.measured:
         return "it ran on fewer devices than it asked for"
     if speed is None:
-        return why_unmeasured(run.job, run.measurement.measured, run.job.spec.work, None).partition(" (chipwise logs")[0]
+        return why_unmeasured(run.job, run.measurement.measured, run.job.spec.work, None, names_logs=False)
     return unfit(speed, allocation)
 
 

@@ -20,9 +20,11 @@ def speed_of(measured: Mapping[str, object], work: Work, step_limit: int | None)
     return rate * (work.per_step or 1.0)
 
 
-def why_unmeasured(job: Job, measured: Mapping[str, object], work: Work, step_limit: int | None) -> str:
+def why_unmeasured(
+    job: Job, measured: Mapping[str, object], work: Work, step_limit: int | None, *, names_logs: bool = True
+) -> str:
     if job.phase is Phase.FAILED or not measured:
-        return f"{job.phase}: {job.reason or 'it never ran'} (chipwise logs {job.id})"
+        return f"{job.phase}: {job.reason or 'it never ran'}{f' (chipwise logs {job.id})' if names_logs else ''}"
     if "steps" not in measured and step_limit is not None and job.phase is Phase.DONE:
         return f"it reports no steps (chipwise.job.steps does): it is not known whether it did {step_limit} or all of them"
     if "steps" not in measured:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from chipwise.adapters import plugins
+from chipwise.adapters.policy_files import listed as listed
+from chipwise.adapters.policy_files import spot_policy
 from chipwise.errors import BadInput, UnknownName
 from chipwise.files.handed import read_bytes
-from chipwise.scale.own_policy import single_scenarios
 from chipwise.scale.simulator.size import check_flags, check_size
 from chipwise.scale.simulator.synthetic import SyntheticMarket, series
-from chipwise.scale.spot import Begin, Flags, SpotJob
+from chipwise.scale.spot import Flags, SpotJob
 from chipwise.scale.traces import MOST_BYTES, Series, cut, evaluated, read_series, read_windows
 from chipwise.spelling import nearest
 from chipwise.units import parse_count
@@ -23,7 +22,6 @@ from chipwise.units import parse_count
 if TYPE_CHECKING:
     from chipwise.catalog.feed import Report
 
-PACKAGE, GROUP = "chipwise.scale.policies", "chipwise.policies"
 WINDOWS = (
     "windows.csv",
     "windows.csv.gz",
@@ -32,14 +30,6 @@ EVALUATED_SERIES = Path("spot_traces/availability/1-node/aws-10-26-2022")
 SYNTHETIC_TICK_S = 600.0
 MOST_JOBS = 10_000
 MOST_FILES = 100_000  # and folders, of a folder of traces
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyEntry:
-    name: str
-    kind: str  # what it decides: spot, zones, serve, queue
-    summary: str
-    needs: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,51 +57,6 @@ class SpotAnswer:
     mean_usd: float
     late: int
     ratio_to_bound: float
-
-
-def listed() -> list[PolicyEntry]:
-    entries = []
-    for name in plugins.names(PACKAGE, GROUP):
-        module = plugins.load(PACKAGE, GROUP, name)
-        entries.append(
-            PolicyEntry(name, getattr(module, "KIND", ""), getattr(module, "SUMMARY", ""), getattr(module, "NEEDS", ""))
-        )
-    return entries
-
-
-def spot_policy(name: str) -> Begin:
-    """By its name, or from a Python file that defines `decide(state)` or `begin(job, count)`."""
-    if name.endswith(".py"):
-        path = Path(name).expanduser()
-        names = names_of_file(path, "decide(state)", "begin(job, count)")
-        if callable(begin := names.get("begin")):
-            own: Begin = begin
-            return own
-        return single_scenarios(path.name, names["decide"])
-    begin_spot: Begin = policy_of("spot", name).begin
-    return begin_spot
-
-
-def policy_of(kind: str, name: str) -> Any:
-    """The module of a policy that decides this."""
-    module = plugins.load(PACKAGE, GROUP, name)
-    if module is None or getattr(module, "KIND", "") != kind:
-        names = [entry.name for entry in listed() if entry.kind == kind]
-        raise UnknownName(f"{kind} policy", name, nearest(name, names), remedy="chipwise policies lists them.")
-    return module
-
-
-def names_of_file(path: Path, decide: str, begin: str) -> dict[str, Any]:
-    """What a user's own policy defines: one of the two at least, as they are shown here with their arguments."""
-    if not path.is_file():
-        raise BadInput(f"{path} is not there.", remedy=f"Give a Python file that defines {decide}.")
-    try:
-        names = runpy.run_path(str(path))
-    except (Exception, SystemExit) as error:
-        raise BadInput(f"{path} could not be run: {type(error).__name__}: {str(error)[:200]}") from error
-    if not any(callable(names.get(form.partition("(")[0])) for form in (decide, begin)):
-        raise BadInput(f"{path} defines neither {decide} nor {begin}.")
-    return names
 
 
 def simulate_spot(question: SpotQuestion, report: Report) -> list[SpotAnswer]:

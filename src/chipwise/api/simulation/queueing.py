@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.api.policies import content_of, names_of_file, policy_of, trace_files
+from chipwise.adapters.policy_files import queue_policy
+from chipwise.api.simulation.policies import content_of, trace_files
 from chipwise.errors import BadInput, UnknownName
-from chipwise.scale.own_queue_policy import ranked
 from chipwise.scale.queue import BeginQueue, Cluster, NodeGroup, QueueJob, QueueSettings
 from chipwise.scale.queue_traces import GAVEL_CLUSTER, SIA_CLUSTER, gavel_jobs, read_jobs, read_nodes
 from chipwise.scale.simulator.placement import Placement
@@ -68,19 +68,6 @@ class QueueScene:
     jobs: tuple[QueueJob, ...]
     cluster: Cluster
     failures: tuple[Failure, ...]
-
-
-def queue_policy(name: str) -> BeginQueue:
-    """By its name, or from a Python file that defines `rank(job)` or `begin(settings)`."""
-    if name.endswith(".py"):
-        path = Path(name).expanduser()
-        names = names_of_file(path, "rank(job)", "begin(settings)")
-        if callable(begin := names.get("begin")):
-            own: BeginQueue = begin
-            return own
-        return ranked(path.name, names["rank"], names)
-    ours: BeginQueue = policy_of("queue", name).begin
-    return ours
 
 
 def simulate_queue(question: QueueQuestion, report: Report) -> list[QueueAnswer]:

@@ -9,7 +9,8 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.api.policies import content_of, names_of_file, policy_of, trace_files
+from chipwise.adapters.policy_files import names_of_file, policy_of
+from chipwise.api.simulation.policies import content_of, trace_files
 from chipwise.errors import BadInput, UnknownName
 from chipwise.scale.load_traces import INPUT_WEIGHT, NotALoad, read_load
 from chipwise.scale.own_scaling import own_scaling

@@ -1,0 +1,88 @@
+"""Policies by their names, or from a Python file of the user."""
+
+from __future__ import annotations
+
+import runpy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chipwise.adapters import plugins
+from chipwise.errors import BadInput, UnknownName
+from chipwise.scale.own_policy import single_scenarios
+from chipwise.scale.own_queue_policy import ranked
+from chipwise.scale.queue import BeginQueue
+from chipwise.scale.spot import Begin
+from chipwise.spelling import nearest
+
+if TYPE_CHECKING:
+    pass
+
+
+PACKAGE, GROUP = "chipwise.scale.policies", "chipwise.policies"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyEntry:
+    name: str
+    kind: str  # what it decides: spot, zones, serve, queue
+    summary: str
+    needs: str
+
+
+def listed() -> list[PolicyEntry]:
+    entries = []
+    for name in plugins.names(PACKAGE, GROUP):
+        module = plugins.load(PACKAGE, GROUP, name)
+        entries.append(
+            PolicyEntry(name, getattr(module, "KIND", ""), getattr(module, "SUMMARY", ""), getattr(module, "NEEDS", ""))
+        )
+    return entries
+
+
+def spot_policy(name: str) -> Begin:
+    """By its name, or from a Python file that defines `decide(state)` or `begin(job, count)`."""
+    if name.endswith(".py"):
+        path = Path(name).expanduser()
+        names = names_of_file(path, "decide(state)", "begin(job, count)")
+        if callable(begin := names.get("begin")):
+            own: Begin = begin
+            return own
+        return single_scenarios(path.name, names["decide"])
+    begin_spot: Begin = policy_of("spot", name).begin
+    return begin_spot
+
+
+def policy_of(kind: str, name: str) -> Any:
+    """The module of a policy that decides this."""
+    module = plugins.load(PACKAGE, GROUP, name)
+    if module is None or getattr(module, "KIND", "") != kind:
+        names = [entry.name for entry in listed() if entry.kind == kind]
+        raise UnknownName(f"{kind} policy", name, nearest(name, names), remedy="chipwise policies lists them.")
+    return module
+
+
+def names_of_file(path: Path, decide: str, begin: str) -> dict[str, Any]:
+    """What a user's own policy defines: one of the two at least, as they are shown here with their arguments."""
+    if not path.is_file():
+        raise BadInput(f"{path} is not there.", remedy=f"Give a Python file that defines {decide}.")
+    try:
+        names = runpy.run_path(str(path))
+    except (Exception, SystemExit) as error:
+        raise BadInput(f"{path} could not be run: {type(error).__name__}: {str(error)[:200]}") from error
+    if not any(callable(names.get(form.partition("(")[0])) for form in (decide, begin)):
+        raise BadInput(f"{path} defines neither {decide} nor {begin}.")
+    return names
+
+
+def queue_policy(name: str) -> BeginQueue:
+    """By its name, or from a Python file that defines `rank(job)` or `begin(settings)`."""
+    if name.endswith(".py"):
+        path = Path(name).expanduser()
+        names = names_of_file(path, "rank(job)", "begin(settings)")
+        if callable(begin := names.get("begin")):
+            own: BeginQueue = begin
+            return own
+        return ranked(path.name, names["rank"], names)
+    ours: BeginQueue = policy_of("queue", name).begin
+    return ours

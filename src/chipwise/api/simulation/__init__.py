@@ -1,0 +1,1 @@
+"""Policies on traces: what each would have cost."""
