@@ -109,7 +109,9 @@ def leading_layers(plan: Plan) -> LoadPlan | None:
     load, winner = plan.load, plan.winner
     if load is None or winner is None or plan.objective != "cost" or load.usd >= (1 - NEARLY) * winner.usd:
         return None
-    return load
+    return (
+        load if len(load.layers) > 1 or len(load.steps) > 1 or any(one.committed or one.owned for one in load.layers) else None
+    )
 
 
 def layer_words(load: LoadPlan) -> str:

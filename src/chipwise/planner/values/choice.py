@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from chipwise.catalog.region import UNSTATED, ordered_place, readable, region_phrase
+from chipwise.catalog.region import ordered_place, region_phrase
 from chipwise.money.cost import Cost
 from chipwise.planner.values.split import Seats, Split
 
@@ -147,7 +147,7 @@ class Choice:
     @property
     def placed(self) -> str:
         """In a sentence: in us-west1, in Czechia, on site, (region not stated)."""
-        return f"in {self.place}" if readable(self.region) == UNSTATED != self.place else region_phrase(self.region)
+        return region_phrase(self.region, self.country)
 
     @property
     def where(self) -> str:
