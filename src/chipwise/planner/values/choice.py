@@ -86,6 +86,7 @@ class Choice:
     interruptions: float = 0.0
     interruptions_assumed: bool = False  # nobody published how often this provider takes machines away
     first_wait_s: float = 0.0  # of `seconds` those until the first spot machines are there
+    later_wait_s: float = 0.0  # of `seconds` those until spot machines are there again, after they were taken back
     checkpoint_s: float = 0.0
     storage: str = ""
     feeding: Feeding | None = None  # how data gets from there to the chips
@@ -133,6 +134,12 @@ class Choice:
         if self.request_chance is None or self.load_chance is None:
             return self.request_chance
         return min(self.request_chance, self.load_chance)
+
+    @property
+    def repeated_s(self) -> float:
+        """Of `seconds` those for work that is done again, saving and restarting."""
+        others = self.first_wait_s + self.later_wait_s + self.boot_s + self.moving_s + self.work_s
+        return max(self.seconds - others, 0.0)
 
     @property
     def machine_watts(self) -> float:
