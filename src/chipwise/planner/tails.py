@@ -16,6 +16,7 @@ from statistics import NormalDist
 import numpy as np
 
 from chipwise.money import spot
+from chipwise.money.interruption import ASSUMED_SPREAD
 from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Index
 from chipwise.planner.limits import Mask
@@ -114,6 +115,7 @@ class Tails:
     moved: Array  # seconds that data need to come
     absent: Array  # probability that there is no machine at first
     absent_s: Array  # that it is waited for then, on average
+    assumed: Mask  # how often it is interrupted was not published
 
     def only(self, mask: Mask) -> Tails:
         return Tails(
@@ -124,6 +126,7 @@ class Tails:
             moved=self.moved[mask],
             absent=self.absent[mask],
             absent_s=self.absent_s[mask],
+            assumed=self.assumed[mask],
         )
 
     @cached_property
@@ -142,7 +145,9 @@ class Tails:
         needed = np.maximum(mean.needed_s, _NONE)
         unlucky = np.where(rare, needed, np.maximum((mean.expected_s - spared * needed) / share, needed))
         square = (mean.spread_s**2 + mean.expected_s**2 - spared * needed**2) / share
-        varied = np.log1p(np.where(rare, 0.0, np.maximum(square / unlucky**2 - 1.0, 0.0)))
+        rate_width = np.where(self.assumed, np.log(ASSUMED_SPREAD) / NINE_IN_TEN, 0.0)  # what is lost goes with the rate
+        unsure = (rate_width * (unlucky - needed) / unlucky) ** 2
+        varied = np.log1p(np.where(rare, 0.0, np.maximum(square / unlucky**2 - 1.0, 0.0) + unsure))
         return (
             np.array([np.where(rare, 1.0, spared), np.where(rare, 0.0, struck)]),
             np.array([needed, unlucky * np.exp(-varied / 2)]),

@@ -38,3 +38,19 @@ def test_the_parts_of_a_time_on_spot_add_up(kind: str) -> None:
     parts = rows["of which"].split("; ")
     assert sum(map(_told_s, parts)) == pytest.approx(winner.seconds, rel=0.01), rows["of which"]
     assert _told_s(rows["time"]) == pytest.approx(winner.seconds, rel=0.01)
+
+
+def test_the_rate_of_tpus_is_assumed_and_makes_a_late_end_likelier(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No row of the table is of a TPU: GPUs of the same cloud are no evidence."""
+    limits = "limits: {purchase: [spot], chips: [tpu-v6e]}\ngoals: {deadline: 3d}\n"
+    text = f"kind: train\nname: a\nmodel: llama-2-7b\ntokens: 1B\nsequence_length: 4096\n{limits}"
+    wide = plan(open_session(), "a.yaml", text=text).choices[0]
+    assert wide.interruptions_assumed
+    assert "assumed: not published for gcp TPU-v6e" in dict(running(wide))["checkpoint"]
+    monkeypatch.setattr("chipwise.planner.tails.ASSUMED_SPREAD", 1.0)
+    narrow = plan(open_session(), "a.yaml", text=text).choices
+    same = next(one for one in narrow if (one.where, one.machines) == (wide.where, wide.machines))
+    assert wide.p90_s > same.p90_s
+    assert wide.late_share is not None
+    assert same.late_share is not None
+    assert wide.late_share > same.late_share
