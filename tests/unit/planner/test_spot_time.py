@@ -15,7 +15,8 @@ KINDS = {
     "train": "model: llama-3.1-8b\ntokens: 2B\nsequence_length: 4096\n",
     "finetune": "model: llama-3.1-8b\nmethod: lora\nsamples: 50k\nsequence_length: 2048\n",
     "batch": "model: qwen2.5-7b\nitems: 1M\ninput_tokens: 1800\noutput_tokens: 120\n",
-    "render": "engine: cycles\nframes: 2000\nresolution: 4k\nsamples_per_pixel: 512\nscene: 18GiB\nmeasured: {on: rtx-4090, takes: 95s}\n",
+    "render": "engine: cycles\n"
+    "frames: 2000\nresolution: 4k\nsamples_per_pixel: 512\nscene: 18GiB\nmeasured: {on: rtx-4090, takes: 95s}\n",
     "transcode": "duration: 20000h\nsource: {codec: h264, resolution: 1080p, fps: 30}\n"
     "outputs: [{codec: h264, resolution: 720p, fps: 30}]\n",
 }
