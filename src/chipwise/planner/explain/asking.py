@@ -216,7 +216,7 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         known = f"about {usd(cost)}" if count is None or machines <= count else f"and you own {count}"
         follows = winner.over_time is not None  # so many at the peak, and fewer at other hours
         peak, limit = (" at the peak", "up to ") if follows else ("", "")
-        steps.append(f"{amount(times * wanted)}{peak}: {limit}{counted(machines, 'machine', 'machines')}, {known}")
+        steps.append(f"{amount(times * wanted)}{peak}: {limit}{counted(machines, 'machine', 'of the same machine')}, {known}")
     first = spare if targets.rate else "By copies, each with a part of the callers."
     return [first, *_one_fewer(plan, winner, targets, planned), f"{'; '.join(steps)}."]
 
