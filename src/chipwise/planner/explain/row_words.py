@@ -136,7 +136,7 @@ def running(choice: Choice) -> list[tuple[str, str]]:
         unit = "streams" if isinstance(choice.split, Streams) else "requests a second"
         rows.append(("rate", f"{amount(choice.rate)} {unit}; 80% between {amount(low)} and {amount(high)}"))
     if choice.high_s > choice.low_s:
-        alone = " by the speed alone" if choice.p90_s > 1.01 * choice.high_s else ""  # losses and waits add to it
+        alone = ", if losses and waits are as expected" if choice.p90_s > 1.01 * choice.high_s else ""
         rows.append(
             ("time", f"{duration(choice.seconds)}; 80% between {duration(choice.low_s)} and {duration(choice.high_s)}{alone}")
         )
