@@ -45,10 +45,27 @@ LITELLM = """model_list:
 
 
 def figures() -> Iterator[Figure]:
+    """And how our CPU compares with each other's: the machine's noise is in both."""
+    values: dict[str, float] = {}
+    for figure in _absolute():
+        values[figure.name] = figure.value
+        yield figure
+    for name in ("bare", "nginx", "vllm-router", "sglang-router", "smg", "litellm"):
+        for unit in ("event", "request"):
+            theirs = values.get(f"gateway_{name}_cpu_per_{unit}")
+            if theirs:
+                goal = {"max": 1.0} if name == "vllm-router" else {}
+                ratio = values[f"gateway_ours_cpu_per_{unit}"] / theirs
+                yield Figure(f"gateway_ours_over_{name}_cpu_per_{unit}", ratio, "times", goal)
+
+
+def _absolute() -> Iterator[Figure]:
     with process([*SERVER, "--tokens", str(TOKENS), "--interval", "0.01"]) as (_, server):
         direct_events, direct_requests = _client("streams", server), _client("requests", server)
         with process([*PARTS, "gateway", str(server)]) as (started, port):
             yield from _measured("ours", started, port, direct_events, direct_requests, is_ours=True)
+        with process([*PARTS, "bare", str(server)]) as (started, port):
+            yield from _measured("bare", started, port, direct_events, direct_requests)
         for name, command in _others(server):
             with router(name, command, server) as (started, port):
                 if started is None:

@@ -1,6 +1,7 @@
 """Processes of the gateway's benchmark: our gateway with everything switched on, and a client that counts events.
 
 python benchmarks/gateway_parts.py gateway REPLICA_PORT [POLICY]       prints its port
+python benchmarks/gateway_parts.py bare REPLICA_PORT                   a proxy that only copies bytes: what the loop costs
 python benchmarks/gateway_parts.py streams PORT STREAMS ROUNDS         prints events, and seconds that each event was under way
 python benchmarks/gateway_parts.py requests PORT REQUESTS AT_ONCE      prints answers and their seconds
 """
@@ -18,11 +19,11 @@ from typing import cast
 from chipwise.adapters.http.gateway import Door, Gateway
 from chipwise.adapters.http.loops import run
 from chipwise.adapters.http.state import Clocks, GatewayState
-from chipwise.serve.keys import Key, KeyRing, digest_of
-from chipwise.serve.limits import KeyLimits
-from chipwise.serve.replica import Address, Replica
-from chipwise.serve.routing import ReplicaPool, policy_named
-from chipwise.serve.settings import GatewaySettings, Prices
+from chipwise.serving.keys import Key, KeyRing, digest_of
+from chipwise.serving.limits import KeyLimits
+from chipwise.serving.replica import Address, Replica
+from chipwise.serving.routing import ReplicaPool, policy_named
+from chipwise.serving.settings import GatewaySettings, Prices
 
 SECRET = "benchmark-secret-0123456789abcdef"
 KEYS = 1000
@@ -48,6 +49,42 @@ async def gateway(port: int, policy: str) -> None:
         )
         print(await Gateway(state).start(Door()), flush=True)
         await asyncio.Event().wait()
+
+
+class Copied(asyncio.Protocol):
+    """One end of a connection whose bytes go to the other end as they are, one replica's connection for each client's."""
+
+    def __init__(self, port: int = 0, other: Copied | None = None) -> None:
+        self._port = port
+        self.other = other
+        self.transport: asyncio.Transport | None = None
+        self._early = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        if self.other is None:
+            self._opening = asyncio.get_running_loop().create_task(self._connect())
+
+    async def _connect(self) -> None:
+        _, self.other = await asyncio.get_running_loop().create_connection(lambda: Copied(other=self), "127.0.0.1", self._port)
+        assert self.other.transport is not None
+        self.other.transport.write(self._early)
+
+    def data_received(self, data: bytes) -> None:
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.write(data)
+        else:
+            self._early += data
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.close()
+
+
+async def bare(port: int) -> None:
+    server = await asyncio.get_running_loop().create_server(lambda: Copied(port), "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await asyncio.Event().wait()
 
 
 def message(streams: bool) -> bytes:
@@ -136,6 +173,8 @@ if __name__ == "__main__":
     match part:
         case "gateway":
             run(gateway(int(port), rest[0] if rest else "least-work"))
+        case "bare":
+            run(bare(int(port)))
         case "streams":
             run(client(int(port), True, int(rest[0]), int(rest[1])))
         case "requests":

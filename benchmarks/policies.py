@@ -81,8 +81,8 @@ ELSEWHERE_HEAD = f"""## Elsewhere
 
 Ratios to the bound on traces that no setting was chosen on: {WINDOWS} evenly spaced windows of every series, at the same
 prices. Spot counts as available where at least one machine is. The last column is the cost of `{OURS}` over that of the
-best of the three published rules, picked in hindsight in every row. Traces of fleets (Bamboo) and several zones at once
-(SkyNomad) are not covered.
+best of the three published rules, picked in hindsight in every row. Traces of fleets (Bamboo) are not covered;
+several zones at once (SkyNomad) are below.
 """
 
 
@@ -190,7 +190,9 @@ def _command(traces: TraceSet) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["docs"]:
-        Path(ROOT / "docs" / "policies.md").write_text(page(), encoding="utf-8")
+        file = Path(ROOT / "docs" / "policies.md")
+        _, mark, others = file.read_text(encoding="utf-8").partition("\n<!-- ")  # parts of other benchmarks, each in its marks
+        file.write_text(f"{page()}{mark}{others}", encoding="utf-8")
     else:
         for figure in figures():
             print(figure.line())

@@ -76,8 +76,8 @@ WRONG = [
     ("files/source.py", "import chipwise.catalog.load", "Imports point upstream", "chipwise.files.source -> chipwise.catalog"),
     ("files/source.py", "import socket", "The core is pure", "chipwise.files.source -> socket"),
     ("predictor/pairs.py", "import subprocess", "The core is pure", "chipwise.predictor.pairs -> subprocess"),
-    ("serve/limits.py", "import time", "The core is pure", "chipwise.serve.limits -> time"),
-    ("serve/limits.py", "import chipwise.scale.policies", "Imports point upstream", "chipwise.serve.limits -> chipwise.scale"),
+    ("serving/limits.py", "import time", "The core is pure", "chipwise.serving.limits -> time"),
+    ("serving/limits.py", "import chipwise.scale.policies", "Imports point upstream", "serving.limits -> chipwise.scale"),
     ("catalog/fact.py", "import chipwise.catalog.load", "No cycles between siblings", ".fact -> .load"),
 ]
 

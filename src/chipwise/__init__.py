@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     )
     from chipwise.public.plans import NoPlan, Plan
     from chipwise.public.records import Record, Table
+    from chipwise.public.serving import RunningService
     from chipwise.public.session import DEFAULT as _DEFAULT
     from chipwise.public.session import Session
     from chipwise.public.session import open_session as open
@@ -92,6 +93,12 @@ if TYPE_CHECKING:
     audit = _DEFAULT.audit
     run = _DEFAULT.run
     simulate = _DEFAULT.simulate
+    serve = _DEFAULT.serve
+    serve_key = _DEFAULT.serve_key
+    serve_rollout = _DEFAULT.serve_rollout
+    serve_scale = _DEFAULT.serve_scale
+    serve_status = _DEFAULT.serve_status
+    serve_stop = _DEFAULT.serve_stop
     ps = _DEFAULT.ps
     jobs = _DEFAULT.jobs
     find_job = _DEFAULT.find_job
@@ -117,6 +124,7 @@ if TYPE_CHECKING:
     simulate_serve = _DEFAULT.simulate_serve
     simulate_spot = _DEFAULT.simulate_spot
     bench = _DEFAULT.bench
+    load = _DEFAULT.load
     profile = _DEFAULT.profile
     calibrate = _DEFAULT.calibrate
     score = _DEFAULT.score
@@ -176,6 +184,13 @@ _VERBS = (
     "places",
     "places_allow",
     "places_refuse",
+    # Serve
+    "serve",
+    "serve_key",
+    "serve_rollout",
+    "serve_scale",
+    "serve_status",
+    "serve_stop",
     # Compare rules
     "policies",
     "simulate_serve",
@@ -183,6 +198,7 @@ _VERBS = (
     # Measure
     "characterize",
     "bench",
+    "load",
     "profile",
     "calibrate",
     "score",
@@ -237,6 +253,7 @@ _HOMES = {
     "chipwise.public.choices": ("Choice", "Loser", "Missing", "StagePlan"),
     "chipwise.public.plans": ("NoPlan", "Plan"),
     "chipwise.public.records": ("Record", "Table"),
+    "chipwise.public.serving": ("RunningService",),
     "chipwise.public.session": ("Session",),
     "chipwise.workload.model.registry": ("Model",),
 }
@@ -286,6 +303,7 @@ __all__ = [
     "Region",
     "Render",
     "RenderedFile",
+    "RunningService",
     "Serve",
     "Session",
     "StagePlan",
@@ -320,6 +338,7 @@ __all__ = [
     "health",
     "init",
     "jobs",
+    "load",
     "logs",
     "machines",
     "members",
@@ -346,6 +365,12 @@ __all__ = [
     "retry",
     "run",
     "score",
+    "serve",
+    "serve_key",
+    "serve_rollout",
+    "serve_scale",
+    "serve_status",
+    "serve_stop",
     "simulate",
     "simulate_serve",
     "simulate_spot",

@@ -25,10 +25,18 @@ from deployments import deployment
 
 PYTHON = os.environ.get("CHIPWISE_FINETUNE_PYTHON", sys.executable)
 _NEEDED = "import torch, transformers, peft, accelerate, fsspec"
+HAS_BITS = subprocess.run([PYTHON, "-c", "import bitsandbytes"], capture_output=True).returncode == 0
 HERE = subprocess.run([PYTHON, "-c", _NEEDED], capture_output=True).returncode == 0
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not HERE, reason="torch: not installed, or transformers, peft, accelerate")]
 SUPPORT = Path(__file__).parents[1] / "support"
 TINY = SUPPORT / "tiny_model.py"
+MATRICES = ("q_proj", "k_proj", "v_proj", "o_proj")
+ADAPTERS = {
+    f"base_model.model.model.layers.{layer}.self_attn.{matrix}.lora_{side}.weight"
+    for layer in range(2)
+    for matrix in MATRICES
+    for side in "AB"
+}
 LINES = [{"prompt": f"{one} two", "completion": "three four five"} for one in ("one", "six", "seven", "five")] * 16
 
 
@@ -77,9 +85,13 @@ def losses(text: str) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("method", "shard"), [("full", 3), ("full", 2), ("lora", 3), ("lora", 0)], ids=lambda value: str(value)
+    ("method", "shard"),
+    [("full", 3), ("full", 2), ("lora", 3), ("lora", 0), ("qlora", 3), ("qlora", 2)],
+    ids=lambda value: str(value),
 )
 def test_it_learns_over_two_processes_and_leaves_a_whole_model(tmp_path: Path, method: str, shard: int) -> None:
+    if method == "qlora" and not HAS_BITS:
+        pytest.skip("torch: not installed with bitsandbytes")
     folder = written(tmp_path, method, shard)
     running = start(folder)
     said, _ = running.communicate(timeout=300)
@@ -93,6 +105,8 @@ def test_it_learns_over_two_processes_and_leaves_a_whole_model(tmp_path: Path, m
     assert (result / name).is_file(), sorted(path.name for path in result.iterdir())
     if method == "full":
         assert names(result / name) == names(folder / "model" / name), "all of it, under its own names"
+    else:
+        assert names(result / name) == ADAPTERS
     loads = (
         "import sys; from transformers import AutoModelForCausalLM as M; import peft;"
         " m = M.from_pretrained(sys.argv[2]);"
@@ -105,8 +119,15 @@ def test_it_learns_over_two_processes_and_leaves_a_whole_model(tmp_path: Path, m
     assert float(loaded.stdout.split()[-1]) > 0
 
 
-def test_what_is_stopped_goes_on_from_its_parts(tmp_path: Path) -> None:
-    folder = written(tmp_path, "full", 3, EPOCHS=400, CHECKPOINT_S=1)
+PARTS = (
+    "import sys; from torch.distributed.checkpoint import FileSystemReader as R;"
+    " print(len(R(sys.argv[1]).read_metadata().state_dict_metadata))"
+)
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_what_is_stopped_goes_on_from_its_parts(tmp_path: Path, method: str) -> None:
+    folder = written(tmp_path, method, 3, EPOCHS=400, CHECKPOINT_S=1)
     running = start(folder)
     until = time.monotonic() + 240
     while not list((folder / "out").glob("checkpoint-*")) and time.monotonic() < until and running.poll() is None:
@@ -123,5 +144,8 @@ def test_what_is_stopped_goes_on_from_its_parts(tmp_path: Path) -> None:
     assert "samples, from " in said
     assert "from the start" not in said
     newest = max((folder / "out").glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
-    assert any(path.is_dir() and "fsdp" in path.name for path in newest.iterdir()), "checkpoints are in parts"
-    assert (folder / "out" / "result" / "model.safetensors").is_file()
+    [part] = [path for path in newest.iterdir() if path.is_dir() and "fsdp" in path.name]
+    counted = subprocess.run([PYTHON, "-c", PARTS, str(part)], capture_output=True, text=True, check=True)
+    assert int(counted.stdout) == (21 if method == "full" else len(ADAPTERS)), "a checkpoint without weights begins anew"
+    name = "model.safetensors" if method == "full" else "adapter_model.safetensors"
+    assert (folder / "out" / "result" / name).is_file()

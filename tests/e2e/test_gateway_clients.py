@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.serve.keys import Key, digest_of
+from chipwise.serving.keys import Key, digest_of
 from gateway_harness import running
 from token_server import TokenServer
 

@@ -1,8 +1,8 @@
 """A request that the endpoint picker holds while the first copy starts gets through a real Envoy, however long that takes.
 
-Envoy has the filter as Istio writes it for an InferencePool: the whole body in both directions, a limit of 10 s on the call, and
-no limit on messages (Envoy's own is 200 ms). Both are shorter than what is held here. The picker is a stand-in that only waits;
-what the real one holds, and for how long, is in its source (release 1.5.0): the saturation of no endpoint is 1
+Envoy has the filter as Istio writes it for an InferencePool: the whole body in both directions, a limit of 10 s on the call,
+and no limit on messages (Envoy's own is 200 ms). Both are shorter than what is held here. The picker is a stand-in that only
+waits; what the real one holds, and for how long, is in its source (release 1.5.0): the saturation of no endpoint is 1
 (`saturationdetector/utilization`), and `EnqueueAndWait` waits until defaultRequestTTL.
 """
 

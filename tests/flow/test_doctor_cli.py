@@ -82,3 +82,10 @@ def test_health_of_a_log_a_recording_and_nodes(chipwise: Chipwise, tmp_path: Pat
     well = chipwise("health", "--from", str(recording(tmp_path / "run.jsonl", "copies")), "--json")
     assert json.loads(well.out)["devices"][0]["state"] == "fine"
     assert cw.health(log).devices[0].state == "drain"
+
+
+def test_a_file_that_is_not_text_is_not_called_healthy(chipwise: Chipwise, tmp_path: Path) -> None:
+    """A wrong file had no line about a device in it, and so all was well."""
+    (junk := tmp_path / "core").write_bytes(b"\x7fELF\0\1\2" * 100)
+    done = chipwise("health", "--from", str(junk))
+    assert (done.code, "is not text" in done.err) == (2, True)

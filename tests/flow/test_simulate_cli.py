@@ -57,6 +57,12 @@ def test_a_folder_of_flags_and_a_policy_of_ones_own(chipwise: Chipwise, tmp_path
         (("--synthetic", "series=3", "--policy", "nowhere.py"), "nowhere.py is not there."),
         (("--synthetic", "series=3", "--deadline-hours", "3"), "do not fit into 18 ticks"),
         (("--synthetic", "series=3", "--restart-hours", "soon"), "--restart-hours: 'soon' is not possible."),
+        (("--synthetic", "series=3", "--tick", "1ms"), "ticks, and the limit is 5,000,000"),
+        (("--synthetic", "series=3", "--tick", "1ns", "--deadline-hours", "1e9"), "are more than 500,000,000 flags"),
+        (
+            ("--synthetic", "series=100000", "--job-hours", "1000", "--deadline-hours", "2000"),
+            "are more than 500,000,000 flags",
+        ),
     ],
     ids=str,
 )
@@ -85,3 +91,16 @@ def test_the_policies_are_listed_with_what_they_need(chipwise: Chipwise) -> None
     assert {"greedy", "learned-survival", "on-demand", "slack", "uniform-progress"} <= set(entries)
     assert all(entry["summary"] and entry["needs"] and entry["kind"] for entry in entries.values())
     assert "learned-survival" in chipwise("policies").out
+
+
+def test_many_pairs_of_deadline_and_restart_are_refused_before_they_are_made(chipwise: Chipwise) -> None:
+    hours = ",".join(f"{9 + place / 1000}" for place in range(9000))
+    done = chipwise("simulate", "spot", *SMALL, "--synthetic", "series=3", "--deadline-hours", hours)
+    assert (done.code, "18,000 pairs of deadline and restart are too many" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("text", ["raise SystemExit(0)", "def decide(state):\n    raise SystemExit(0)\n"])
+def test_a_policy_that_exits_is_an_error_and_no_silent_success(chipwise: Chipwise, tmp_path: Path, text: str) -> None:
+    (own := tmp_path / "mine.py").write_text(text)
+    done = chipwise("simulate", "spot", *SMALL, "--synthetic", "series=3", "--policy", str(own))
+    assert (done.code, "SystemExit" in done.err) == (2, True)

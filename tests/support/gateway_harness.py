@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from chipwise.adapters.http.gateway import Door, Gateway
 from chipwise.adapters.http.state import Clocks, GatewayState
-from chipwise.serve.keys import Key, KeyRing
-from chipwise.serve.replica import Address, Replica
-from chipwise.serve.routing import ReplicaPool, policy_named
-from chipwise.serve.settings import GatewaySettings
+from chipwise.serving.keys import Key, KeyRing
+from chipwise.serving.replica import Address, Replica
+from chipwise.serving.routing import ReplicaPool, policy_named
+from chipwise.serving.settings import GatewaySettings
 from token_server import TokenServer
 
 CHAT = b'{"model":"tiny","messages":[{"role":"user","content":"hello there"}],"max_tokens":5}'

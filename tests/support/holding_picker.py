@@ -56,7 +56,7 @@ def main(seconds: float, picker_port: int, replica_port: int) -> None:
     service: Any = importlib.import_module("envoy.service.ext_proc.v3.external_processor_pb2_grpc")
 
     class Picker(service.ExternalProcessorServicer):  # type: ignore[misc]
-        def Process(self, requests: Iterator[Any], _: object) -> Iterator[Any]:
+        def Process(self, requests: Iterator[Any], _: object) -> Iterator[Any]:  # noqa: N802 (Envoy's name)
             yield from answers(messages, requests, seconds)
 
     server = grpc.server(futures.ThreadPoolExecutor(4))

@@ -12,7 +12,7 @@ import asyncio
 import json
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import cast
+from typing import Any, cast
 
 from chipwise.adapters.http.loops import run
 
@@ -61,7 +61,11 @@ class TokenServer:
         self.interval_s = interval_s
         self.prefill_s = prefill_s
         self.name = name
+        self.is_controllable = False  # by POST /faults
+        self.first_pace = (interval_s, prefill_s)
+        self.answered = 0  # requests whose answer was begun
         self.stamps = False  # events carry the instant at which they were sent
+        self.healthy = False  # /health answers well, whatever the faults
         self.faults = Faults()
         self.seen = Seen()
         self.connections: set[_Connection] = set()
@@ -177,11 +181,13 @@ class _Connection(asyncio.Protocol):
     def _answer(self, path: bytes, body: bytes) -> None:
         server, faults, transport = self._server, self._server.faults, self._transport
         assert transport is not None
-        if faults.close_before_answer:
+        if path == b"/faults" and server.is_controllable:
+            self._change(json.loads(body))
+        elif faults.close_before_answer:
             transport.abort()
         elif faults.hangs:
             self._is_answering = True
-        elif faults.refuse_status:
+        elif faults.refuse_status and not (server.healthy and path == b"/health"):
             transport.write(b"HTTP/1.1 %d No\r\ncontent-length: 2\r\n\r\nno" % faults.refuse_status)
         elif faults.bad_bytes:
             transport.write(EVENT_HEAD + b"zz\r\nnot a chunk\r\n")
@@ -192,6 +198,7 @@ class _Connection(asyncio.Protocol):
             self._path = path
             self._is_answering = True
             self._left = server.tokens
+            server.answered += 1
             loop = asyncio.get_running_loop()
             self._next_at = loop.time() + server.prefill_s
             if server.prefill_s or server.interval_s:
@@ -209,9 +216,18 @@ class _Connection(asyncio.Protocol):
         else:
             whole = server.whole.get(path, b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
             if server.prefill_s:
-                asyncio.get_running_loop().call_later(server.prefill_s, transport.write, whole)
+                self._timer = asyncio.get_running_loop().call_later(server.prefill_s, transport.write, whole)
             else:
                 transport.write(whole)
+
+    def _change(self, wanted: dict[str, Any]) -> None:
+        """Faults from now on, and how much slower than at first; answers how many requests came so far."""
+        server = self._server
+        slower = wanted.pop("slower", 1.0)
+        server.interval_s, server.prefill_s = slower * server.first_pace[0], slower * server.first_pace[1]
+        server.faults = Faults(**wanted)
+        assert self._transport is not None
+        self._transport.write(_whole({"requests": server.answered}))
 
     def _step(self) -> None:
         server, transport = self._server, self._transport
@@ -244,6 +260,10 @@ class _Connection(asyncio.Protocol):
 async def _main(arguments: argparse.Namespace) -> None:
     server = TokenServer(arguments.tokens, arguments.interval, arguments.prefill)
     server.stamps = arguments.stamps
+    server.faults.refuse_status = arguments.refuse
+    if arguments.refuse:
+        server.healthy = True
+    server.is_controllable = arguments.controllable
     print(await server.start(arguments.port), flush=True)
     await asyncio.Event().wait()
 
@@ -254,5 +274,7 @@ if __name__ == "__main__":
     parser.add_argument("--interval", type=float, default=0.01)
     parser.add_argument("--prefill", type=float, default=0.0)
     parser.add_argument("--stamps", action="store_true")
+    parser.add_argument("--refuse", type=int, default=0, help="answer prompts with this status")
+    parser.add_argument("--controllable", action="store_true")
     parser.add_argument("--port", type=int, default=0)
     run(_main(parser.parse_args()))

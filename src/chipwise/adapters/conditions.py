@@ -17,7 +17,7 @@ _LONGEST = 100
 def of_program(command: Sequence[object], folder: str = "") -> dict[str, str]:
     """The kernel, and the files that a command names (`python train.py --config big.yaml`) with what they hold."""
     names = [str(word).partition("=")[2] or str(word) for word in command]
-    digests = []
+    digests: list[str] = []
     for name in dict.fromkeys(names[1:] or names):
         with suppress(OSError, ValueError):  # no file, or one that may not be read
             path = Path(folder, name)

@@ -109,9 +109,16 @@ def file_mode(folder: Path) -> int:
 
 
 def write(
-    folder: Path, name: str, content: Mapping[str, object], *, private: bool = False, owner: tuple[int, int] | None = None
+    folder: Path,
+    name: str,
+    content: Mapping[str, object],
+    *,
+    private: bool = False,
+    owner: tuple[int, int] | None = None,
+    durable: bool = True,
 ) -> None:
-    """Whole, and on the disk when this returns. `owner`: user and group to whom it is given."""
+    """Whole, and on the disk when this returns; where it need not be `durable`, only whole. `owner`: user and group to whom it
+    is given."""
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
     try:
         os.fchmod(handle, 0o600 if private else file_mode(folder))
@@ -119,14 +126,16 @@ def write(
             os.fchown(handle, *owner)
         with os.fdopen(handle, "w") as file:
             json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, folder / name)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    sync(folder)
+    if durable:
+        sync(folder)
 
 
 def taken_over(passing: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from chipwise.adapters import plugins
 from chipwise.errors import BadInput, UnknownName
 from chipwise.files.handed import read_bytes
 from chipwise.scale.own_policy import single_scenarios
+from chipwise.scale.simulator.size import check_flags, check_size
 from chipwise.scale.simulator.synthetic import SyntheticMarket, series
 from chipwise.scale.spot import Begin, Flags, SpotJob
 from chipwise.scale.traces import MOST_BYTES, Series, cut, evaluated, read_series, read_windows
@@ -28,12 +30,14 @@ WINDOWS = (
 )  # a folder that has one is the public evaluation, and names series of another folder
 EVALUATED_SERIES = Path("spot_traces/availability/1-node/aws-10-26-2022")
 SYNTHETIC_TICK_S = 600.0
+MOST_JOBS = 10_000
+MOST_FILES = 100_000  # and folders, of a folder of traces
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
     name: str
-    kind: str  # what it decides: spot, serve
+    kind: str  # what it decides: spot, zones, serve, queue
     summary: str
     needs: str
 
@@ -84,8 +88,8 @@ def spot_policy(name: str) -> Begin:
             own: Begin = begin
             return own
         return single_scenarios(path.name, names["decide"])
-    ours: Begin = policy_of("spot", name).begin
-    return ours
+    begin_spot: Begin = policy_of("spot", name).begin
+    return begin_spot
 
 
 def policy_of(kind: str, name: str) -> Any:
@@ -103,9 +107,9 @@ def names_of_file(path: Path, decide: str, begin: str) -> dict[str, Any]:
         raise BadInput(f"{path} is not there.", remedy=f"Give a Python file that defines {decide}.")
     try:
         names = runpy.run_path(str(path))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(f"{path} could not be run: {type(error).__name__}: {str(error)[:200]}") from error
-    if not callable(names.get("begin")) and not callable(names.get("decide")):
+    if not any(callable(names.get(form.partition("(")[0])) for form in (decide, begin)):
         raise BadInput(f"{path} defines neither {decide} nor {begin}.")
     return names
 
@@ -116,7 +120,7 @@ def simulate_spot(question: SpotQuestion, report: Report) -> list[SpotAnswer]:
     from chipwise.scale.simulator.spot import play
 
     begins = {name: spot_policy(name) for name in question.policies}
-    batches = list(_batches(question))
+    batches = _batches(question)
     total = sum(job.ticks for job, _ in batches)
     scenarios = sum(len(available) for _, available in batches)
     report(0, None, "bound")
@@ -141,11 +145,29 @@ def _batches(question: SpotQuestion) -> list[tuple[SpotJob, Flags]]:
     if (question.trace is None) == (question.synthetic is None):
         raise BadInput("Give either --trace or --synthetic.")
     longest_h = max(question.deadline_hours)
+    if (count := len(question.deadline_hours) * len(question.restart_hours)) > MOST_JOBS:
+        raise BadInput(f"{count:,} pairs of deadline and restart are too many.", remedy=f"Give at most {MOST_JOBS:,}.")
     all_series = _synthetic(question, longest_h) if question.trace is None else _traces(question.trace, question)
     import numpy as np
 
-    jobs = {
-        (tick_h, deadline_h, restart_h): SpotJob(
+    jobs = _jobs(question, sorted({one.tick_h for one in all_series}))
+    ticks = {tick_h: max(job.ticks for job in jobs if job.tick_h == tick_h) for tick_h in {job.tick_h for job in jobs}}
+    counts = {
+        tick_h: sum(min(question.windows, max(len(one.available) - count + 1, 1)) for one in all_series if one.tick_h == tick_h)
+        for tick_h, count in ticks.items()
+    }
+    check_flags(sum(counts.values()), max(ticks.values()))
+    check_size([(job, counts[job.tick_h]) for job in jobs], len(question.policies))
+    windows = {
+        tick_h: np.concatenate([cut(one, count, question.windows) for one in all_series if one.tick_h == tick_h])
+        for tick_h, count in ticks.items()
+    }
+    return [(job, windows[job.tick_h]) for job in jobs]
+
+
+def _jobs(question: SpotQuestion, ticks_h: list[float]) -> list[SpotJob]:
+    return [
+        SpotJob(
             work_h=question.job_hours,
             deadline_h=deadline_h,
             restart_h=restart_h,
@@ -153,16 +175,10 @@ def _batches(question: SpotQuestion) -> list[tuple[SpotJob, Flags]]:
             on_demand_usd=question.on_demand_price,
             tick_h=tick_h,
         )
-        for tick_h in sorted({one.tick_h for one in all_series})
-        for restart_h in question.restart_hours
-        for deadline_h in question.deadline_hours
-    }
-    ticks = {tick_h: max(job.ticks for key, job in jobs.items() if key[0] == tick_h) for tick_h, _, _ in jobs}
-    windows = {
-        tick_h: np.concatenate([cut(one, count, question.windows) for one in all_series if one.tick_h == tick_h])
-        for tick_h, count in ticks.items()
-    }
-    return [(job, windows[job.tick_h]) for job in jobs.values()]
+        for tick_h in ticks_h
+        for restart_h in dict.fromkeys(question.restart_hours)
+        for deadline_h in dict.fromkeys(question.deadline_hours)
+    ]
 
 
 def _synthetic(question: SpotQuestion, longest_h: float) -> list[Series]:
@@ -184,25 +200,30 @@ def _synthetic(question: SpotQuestion, longest_h: float) -> list[Series]:
     count, tick_h = int(settings["series"]), (question.tick_s or SYNTHETIC_TICK_S) / 3600.0
     if not 1 <= count <= 100_000:
         raise BadInput(f"--synthetic series={count} is not possible.", remedy="Allowed: 1 to 100,000.")
+    check_flags(count, longest_h / tick_h)
+    check_size([(job, 1) for job in _jobs(question, [tick_h])], len(question.policies))
     flags = series(market, count=count, ticks=int(longest_h / tick_h) + 1, tick_h=tick_h, seed=question.seed)
     return [Series(f"series {place + 1}", tick_h, row) for place, row in enumerate(flags)]
 
 
 def _traces(path: Path, question: SpotQuestion) -> list[Series]:
     path = path.expanduser()
-    if path.is_file():
-        return [_series(path, question)]
-    if not path.is_dir():
-        raise BadInput(f"{path} is not there.", remedy="Give a trace, or a folder of traces.")
     table = next((path / name for name in WINDOWS if (path / name).is_file()), None)
     if table is not None:
         return _evaluation(table, question)
-    return [_series(file, question) for file in trace_files(path, (".json", ".csv", ".txt"))]
+    return [_series(file, question) for file in trace_files(path)]
 
 
-def trace_files(path: Path, endings: tuple[str, ...]) -> list[Path]:
-    """Of a folder, those that end so, also with .gz."""
-    files = [file for file in path.rglob("*") if file.is_file() and _is_trace(file.relative_to(path), endings)]
+def trace_files(path: Path, endings: tuple[str, ...] = (".json", ".csv", ".txt")) -> list[Path]:
+    """The file itself, or those of a folder and all below it that end so, also with .gz."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise BadInput(f"{path} is not there.", remedy="Give a trace, or a folder of traces.")
+    entries = list(islice(path.rglob("*"), MOST_FILES + 1))
+    if len(entries) > MOST_FILES:
+        raise BadInput(f"{path} has more than {MOST_FILES:,} files.", remedy="Give a folder that has only traces.")
+    files = [file for file in entries if file.is_file() and _is_trace(file.relative_to(path), endings)]
     if not files:
         kinds = f"{', '.join(endings[:-1])} or {endings[-1]}"
         raise BadInput(f"{path} has no traces.", remedy=f"Traces are {kinds} files, also with .gz.")

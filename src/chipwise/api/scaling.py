@@ -21,14 +21,13 @@ from chipwise.units import parse_count
 
 if TYPE_CHECKING:
     from chipwise.catalog.feed import Report
-    from chipwise.scale.load import Load
+    from chipwise.scale.load import RequestLoad
     from chipwise.scale.serving import BeginScaling
     from chipwise.scale.simulator.scaling import MakeQueue
     from chipwise.scale.simulator.tokens import TokenSpeed
 
 BARE_WORK, CLAIRVOYANT = "bare-work", "clairvoyant"  # bounds, which may be asked for like policies
 ENDINGS = (".csv", ".jsonl", ".tar")
-POLICIES = ("hpa", "queue-depth", "knative", "keda", "target-tracking", "seasonal", "learned-headroom")
 MEAN_REPLICAS = 20.0
 LEVELS = ("pooled", "servers", "tokens")  # how replicas answer: as one fast server, one request after another, in batches
 
@@ -92,22 +91,30 @@ def simulate_serve(question: ServeQuestion, report: Report) -> tuple[list[ServeA
     for name in question.policies:
         if name == BARE_WORK:
             hours = sum(bare_work_hours(load, service) for load, service in zip(loads, services, strict=True))
-            answers.append(ServeAnswer(name, round(requests), None, hours, hours / bound))
+            answers.append(_answer(name, requests, None, hours, bound))
             continue
-        within = hours = 0.0
+        punctual = hours = 0.0
         for place, (load, service) in enumerate(zip(loads, services, strict=True)):
             outcome = bounds[place]
             if name != CLAIRVOYANT:
                 outcome = play(
                     load, service, begins[name], make_queue, each_tick=_share_of(report, name, place, loads, service)
                 )
-            within, hours = within + outcome.within, hours + outcome.replica_hours
+            punctual, hours = punctual + outcome.punctual, hours + outcome.replica_hours
             timelines.append(timeline(load, service, name, outcome))
-        answers.append(ServeAnswer(name, round(requests), within / requests, hours, hours / bound))
+        answers.append(_answer(name, requests, punctual / requests, hours, bound))
     return answers, timelines
 
 
-def _share_of(report: Report, name: str, place: int, loads: Sequence[Load], service: ScaledService) -> Callable[[int], None]:
+def _answer(name: str, requests: float, share: float | None, hours: float, bound: float) -> ServeAnswer:
+    return ServeAnswer(
+        policy=name, requests=round(requests), within_goal=share, replica_hours=hours, ratio_to_bound=hours / bound
+    )
+
+
+def _share_of(
+    report: Report, name: str, place: int, loads: Sequence[RequestLoad], service: ScaledService
+) -> Callable[[int], None]:
     before, total = sum(load.duration_s for load in loads[:place]), sum(load.duration_s for load in loads)
 
     def each_tick(tick: int) -> None:
@@ -136,7 +143,7 @@ def _queue_of(question: ServeQuestion) -> MakeQueue:
     return ServerQueue if question.level == "servers" else PooledQueue
 
 
-def service_of(question: ServeQuestion, load: Load) -> ScaledService:
+def service_of(question: ServeQuestion, load: RequestLoad) -> ScaledService:
     rate, concurrency = question.replica_rate, question.concurrency
     if question.level == "tokens":
         from chipwise.scale.simulator.token_queue import token_load
@@ -152,20 +159,15 @@ def service_of(question: ServeQuestion, load: Load) -> ScaledService:
     )
 
 
-def loads_of(question: ServeQuestion) -> list[Load]:
+def loads_of(question: ServeQuestion) -> list[RequestLoad]:
     if (question.trace is None) == (question.synthetic is None):
         raise BadInput("Give either --trace or --synthetic.")
     if question.trace is None:
         return [synthetic_load(_shape(question.synthetic or ""), question.seed)]
-    path = question.trace.expanduser()
-    if path.is_file():
-        return [_load(path, question)]
-    if not path.is_dir():
-        raise BadInput(f"{path} is not there.", remedy="Give a trace, or a folder of traces.")
-    return _loads(trace_files(path, ENDINGS), question)
+    return _loads(trace_files(question.trace.expanduser(), ENDINGS), question)
 
 
-def _loads(files: list[Path], question: ServeQuestion) -> list[Load]:
+def _loads(files: list[Path], question: ServeQuestion) -> list[RequestLoad]:
     """Of a folder: files of something else are passed over as long as there are loads."""
     loads, problems = [], []
     for file in files:
@@ -178,7 +180,7 @@ def _loads(files: list[Path], question: ServeQuestion) -> list[Load]:
     return loads
 
 
-def _load(path: Path, question: ServeQuestion) -> Load:
+def _load(path: Path, question: ServeQuestion) -> RequestLoad:
     return read_load(path.name, content_of(path), seed=question.seed, input_weight=question.input_weight, gaps=question.gaps)
 
 

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 import click
 
 from chipwise.cli.options import csv_option, json_option
-from chipwise.cli.parameter_types import Duration, WholeNumber
+from chipwise.cli.parameter_types import Duration
 
 if TYPE_CHECKING:
     from chipwise.views.accuracy import Accuracy, MeasuredRun, Period
+
+LISTED = 20  # runs, the newest ones
 
 
 @click.command()
 @click.argument("name", metavar="[JOB]", required=False)
 @click.option("--since", type=Duration(), default=None, metavar="TIME", help="Only runs that ended within this time: 30d.")
-@click.option("--limit", type=WholeNumber(1, 10**6), default=20, show_default=True, help="List at most this many runs.")
 @csv_option("CSV of all runs, with a header line.")
 @json_option("JSON, everything.")
-def accuracy(name: str | None, since: float | None, limit: int, as_csv: bool, as_json: bool) -> None:
+def accuracy(name: str | None, since: float | None, as_csv: bool, as_json: bool) -> None:
     """Compare what was predicted with what your own finished runs measured.
 
     Shows each run with its interval, how many runs were inside, whether the error changes over time, and since when a workload
@@ -51,10 +52,10 @@ def accuracy(name: str | None, since: float | None, limit: int, as_csv: bool, as
             remedy="chipwise run WORKLOAD.yaml makes one; a command alone is not predicted.",
         )
     else:
-        _show(result, result.overall, limit)
+        _show(result, result.overall)
 
 
-def _show(result: Accuracy, overall: Period, limit: int) -> None:
+def _show(result: Accuracy, overall: Period) -> None:
     from chipwise.cli import text
     from chipwise.text import percent
     from chipwise.views.accuracy import coverage_words, drift_words
@@ -67,8 +68,9 @@ def _show(result: Accuracy, overall: Period, limit: int) -> None:
         *(text.Column(name, True) for name in ("predicted", "(from", "to)", "measured", "ratio")),
         text.Column("inside"),
     ]
-    text.show_table(columns, [_cells(run) for run in result.runs[:limit]])
-    text.say_more(min(limit, len(result.runs)), len(result.runs), narrow="--limit shows more")
+    text.show_table(columns, [_cells(run) for run in result.runs[:LISTED]])
+    if len(result.runs) > LISTED:
+        text.say(f"{len(result.runs) - LISTED:,} earlier runs are not shown: --csv has all.")
     text.show_lines("")
     text.show_pairs([("inside the interval", coverage_words(overall.coverage)), *_trend(result)])
     for drift in result.drifts:
@@ -89,7 +91,7 @@ def _trend(result: Accuracy) -> list[tuple[str, str]]:
     from chipwise.text import percent
     from chipwise.views.accuracy import moment
 
-    pairs = []
+    pairs: list[tuple[str, str]] = []
     for period in result.periods:
         coverage = f", {period.coverage.inside} of {period.coverage.runs} inside" if period.coverage is not None else ""
         days = f"{moment(period.first)[:10]} to {moment(period.last)[:10]}"

@@ -39,6 +39,7 @@ COMMANDS = {
     "render": "Write a plan as files for Kubernetes, Terraform, ...",
     "audit": "Check manifests and Terraform files for mistakes.",
     "run": "Run a command or a workload as a job.",
+    "serve": "Serve a model on this machine, with a gateway.",
     "ps": "List jobs.",
     "logs": "Show the output of a job.",
     "describe": "Show a job in detail: why it waits, where it ran.",
@@ -53,13 +54,14 @@ COMMANDS = {
     "reap": "Delete what jobs left behind in clusters and clouds.",
     "members": "Manage who may see and stop jobs of a team.",
     "places": "Manage who may run jobs at a place of a team.",
-    "policies": "List rules for spot machines with a deadline.",
+    "policies": "List rules for spot, scaling and queues.",
     "simulate": "Compare policies on traces before using them.",
     "bench": "Measure the same work on several machines.",
     "characterize": "Run a program and write down what it is.",
     "profile": "Measure this machine's GPU, or show a profile.",
     "calibrate": "Fit predictions to runs that you measured.",
     "score": "Compare predictions with runs that you measured.",
+    "load": "Send requests to a service and measure its answers.",
     "accuracy": "Compare predictions with your finished jobs.",
     "doctor": "Say why a program is slow, and what to try.",
     "health": "Judge whether devices are well, or to be drained.",
@@ -74,6 +76,7 @@ SECTIONS = {
     "Deploy": ("render", "audit"),
     "Run jobs": (
         "run",
+        "serve",
         "ps",
         "logs",
         "describe",
@@ -90,7 +93,7 @@ SECTIONS = {
     ),
     "Compare policies": ("policies", "simulate"),
     "Watch": ("watch", "doctor", "health"),
-    "Measure": ("characterize", "bench", "profile", "calibrate", "score", "accuracy"),
+    "Measure": ("characterize", "bench", "load", "profile", "calibrate", "score", "accuracy"),
 }
 
 

@@ -10,7 +10,8 @@ import click
 def policies(as_json: bool) -> None:
     """List policies: what each decides, and what it needs to know.
 
-    Compare them with chipwise simulate. A policy of your own is a Python file that defines decide(state).
+    Compare them with chipwise simulate. A policy of your own is a Python file that defines decide(state) for spot machines,
+    decide(signals) for scaling, or rank(job) for a queue.
 
     \b
     Examples:

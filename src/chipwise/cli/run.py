@@ -73,6 +73,7 @@ class _WithCommand(click.Command):
 )
 @click.option("--grace", type=Duration(), default=None, help="Allow this time to save and exit: 30s.")
 @click.option("--budget", type=AboveZero(), default=None, help="Stop after spending this many US dollars.")
+@click.option("--policy", default=None, metavar="NAME", help="Decide on spot machines by this policy (chipwise policies).")
 @click.option("--checkpoints", default=None, metavar="URL", help="Keep checkpoints here; default: its own folder.")
 @click.option("--after", multiple=True, metavar="JOB", help="Start after this job is done.")
 @click.option("--produces", multiple=True, metavar="FILE|URL", help="Fail unless this exists at the end.")

@@ -9,6 +9,7 @@ import click
 
 from chipwise.cli.options import HtmlReport, reporting
 from chipwise.cli.parameter_types import AboveZero, WholeNumber
+from chipwise.cli.simulate_queue import queue
 
 
 class HoursList(click.ParamType[tuple[float, ...]]):
@@ -74,6 +75,9 @@ class StepTimes(click.ParamType[tuple[float, float]]):
 @click.group()
 def simulate() -> None:
     """Compare policies on traces: what each would have cost, against the best that was possible."""
+
+
+simulate.add_command(queue)
 
 
 def _names(policies: str) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ MOST_SOURCES = 4096
 _LONGEST_NAME = 200
 _LONGEST_REASON = 500
 _LATEST_S = 1e10  # centuries
+_LARGEST = 1e21  # that any sensor counts to, and of which a sum over all samples is still a number
 _REMEDY = "Record it again: chipwise watch --record FILE."
 
 
@@ -77,8 +78,8 @@ def _short(reading: Reading) -> Reading:
     """Whole numbers as they are, others to six digits: no sensor knows more."""
     if isinstance(reading, NoReading):
         return NoReading(reading.reason[:_LONGEST_REASON])
-    if not math.isfinite(reading):
-        return NoReading("it is not a finite number")
+    if not _is_number(reading):
+        return NoReading("it is not a number that a sensor can have")
     if reading == (integer := int(reading)) and abs(integer) < 1 << 62:
         return integer
     return float(f"{reading:.6g}")
@@ -289,7 +290,7 @@ def _joined(samples: Sequence[Sample]) -> Sample:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST  # NaN is not
 
 
 def _is_interval(value: object) -> bool:

@@ -6,7 +6,7 @@ Defaults of the fields themselves (epochs, optimiser, objective) stand with the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chipwise.perf.arrays import Array
@@ -86,12 +86,13 @@ def takes_spot(work: Common) -> bool:
     return not (isinstance(work, Serve | Interactive | Stream) or live_video)
 
 
-def ported_kinds(work: Common) -> frozenset[str]:
+def ported_kinds(work: Common, processors: Callable[[str], bool]) -> frozenset[str]:
     """Kinds of chips that the workload has software for: GPUs, unless it is a program that was measured on processors alone,
-    and what it names by its chips, its framework or what must run there. What draws or encodes does so on old GPUs, too."""
+    and what it names by its chips, its framework or what must run there. What draws or encodes does so on old GPUs, too.
+    `processors`: whether a name is that of one."""
     if work.limits.chips:
         return frozenset({"gpu", OLD_GPU, "tpu", "neuron", "gaudi", "fpga"})
-    of_processors = isinstance(work, Hpc) and bool(work.measured) and all(line.vcpus for line in work.measured or ())
+    of_processors = isinstance(work, Hpc) and bool(work.measured) and all(processors(line.on) for line in work.measured or ())
     graphics = isinstance(work, Render | Transcode | Interactive)
     return (frozenset() if of_processors else frozenset({"gpu"})) | ({OLD_GPU} if graphics else set()) | _named_kinds(work)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.offer import PURCHASES
 from chipwise.countries import place_name
 from chipwise.errors import BadInput
@@ -116,7 +118,7 @@ def budget_usd(work: Common, monthly: bool) -> float | None:
     return budget.usd if seconds is None else budget.usd * MONTH / seconds
 
 
-def goals_of(work: Common, rules: Rules, objective: str, deadline_s: float | None, monthly: bool) -> Goals:
+def goals_of(known: Known, work: Common, rules: Rules, objective: str, deadline_s: float | None, monthly: bool) -> Goals:
     """What every choice must keep. Of a job, a budget per period is kept in every period of its run; what goes on for a month
     has its rate in `arrival`, so a throughput is a goal of jobs alone."""
     budget, count = work.goals.budget, None if monthly else items_of(work)
@@ -135,7 +137,7 @@ def goals_of(work: Common, rules: Rules, objective: str, deadline_s: float | Non
         least_replicas=(work.replicas.min or 1) if isinstance(work, Serve) else 1,
         horizon_s=HORIZON_S if not monthly and deadline_s is None and work.goals.throughput is None else None,
         most_machines=math.inf if monthly or _asks_for_many(work) else MOST_MACHINES,
-        native=ported_kinds(work),
+        native=ported_kinds(work, partial(_is_processor, known)),
     )
 
 
@@ -184,7 +186,8 @@ def with_limits_told(known: Known, work: Common, rules: Rules, plan: Plan) -> Pl
     """What limits left to say of a plan: quotas, doubts about what must run, and goals that nothing was held against."""
     plan = quotas.with_quota_notes(plan, rules)
     warnings = [*_compliance_notes(rules, plan), *_place_notes(known.catalog, rules, plan)]
-    notes = _commitment_notes(known.catalog, work, plan)
+    plan = replace(plan, without_terms=_without_terms(known.catalog, work, plan))
+    notes: list[str] = []
     if plan.winner is not None:
         chip = plan.winner.catalog_chip
         notes += [f"Not sure: {one.doubts[chip]}" for one in rules.requires if chip in one.doubts]
@@ -200,20 +203,19 @@ def with_limits_told(known: Known, work: Common, rules: Rules, plan: Plan) -> Pl
     return replace(plan, notes=(*warnings, *plan.notes, *notes))
 
 
-def _commitment_notes(catalog: Catalog, work: Common, plan: Plan) -> list[str]:
+def _without_terms(catalog: Catalog, work: Common, plan: Plan) -> str:
     """Where a commitment was allowed, and the catalog has none to choose of the provider or of the machine."""
     winner = plan.winner
     if work.limits.commit in (None, Commit.NONE) or winner is None or winner.purchase in (*COMMITTED_YEARS, "owned"):
-        return []
+        return ""
     offers = catalog.offers
     machine = np.frombuffer(offers.machine, dtype=np.int32)
     terms = np.array([one in COMMITTED_YEARS for one in PURCHASES])[np.frombuffer(offers.purchase, dtype=np.int8)]
     committed = [catalog.machines[at] for at in np.unique(machine[terms]).tolist()]
     if any(one.key == (winner.provider, winner.machine) for one in committed):
-        return []
+        return ""
     own = any(one.provider == winner.provider for one in committed)
-    subject = f"{winner.provider} {winner.machine}" if own else winner.provider
-    return [f"The catalog has no commitment terms of {subject}, so none was compared there: ask for a quote."]
+    return f"{winner.provider} {winner.machine}" if own else winner.provider
 
 
 def _compliance_notes(rules: Rules, plan: Plan) -> list[str]:
@@ -288,9 +290,14 @@ def _lay_ground(known: Known, wide: bool) -> PlanGround:
     return PlanGround(fleet, market_of(fleet, known.today), tiers_of(catalog))
 
 
+def _is_processor(known: Known, name: str) -> bool:
+    chips = known.names.chips_or_none(name)
+    return bool(chips) and all(chip.kind is ChipKind.CPU for chip in chips or ())
+
+
 def asked_goals(known: Known, work: Common, rules: Rules, objective: str | None, per_month: bool) -> Goals:
     deadline = None if per_month else running_s(known, work)
-    return goals_of(work, rules, objective or str(work.goals.objective), deadline, per_month)
+    return goals_of(known, work, rules, objective or str(work.goals.objective), deadline, per_month)
 
 
 def shapes_offered(fleet: Fleet, offers: Index) -> Index:

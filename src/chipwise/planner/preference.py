@@ -3,9 +3,9 @@
 A price that is doubtful leads only where no surer one is within so much of it (`OfferPrices.doubt`): an expert signs what can
 be checked. What lacks a hair of the usual headroom leads only where all of it costs `SPARED_COST` more. Nobody moves a program
 to other software for a small saving: what needs porting leads only where it saves `PORTING_SAVES` of the cost and
-`PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that carries a service's load more surely, is
-sooner, fresher in price, of fewer machines or of less porting, and the first of these that differs is its reason: never a
-difference too small to be told.
+`PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that carries a service's load more surely, has
+another machine when one restarts, is sooner, fresher in price, of fewer machines or of less porting. The first of these that
+differs is its reason: never a difference too small to be told.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Advantage(StrEnum):
     """What a row that is nearly as cheap is better in."""
 
     CARRIES = "surer to carry the load"
+    REDUNDANT = "another machine when one restarts"
     SOONER = "sooner"
     FRESHER = "fresher price"
     FEWER = "fewer machines"
@@ -122,6 +123,8 @@ def _nearest(rows: Traits, among: Index) -> Lead:
     chance = np.ones(len(near)) if rows.carries is None else rows.carries[near]
     steps = {
         Advantage.CARRIES: np.trunc((chance[0] - chance) / CARRIES),
+        Advantage.REDUNDANT: np.maximum(rows.enough - rows.machines[near], 0.0)
+        - max(rows.enough - float(rows.machines[cheapest]), 0.0),
         Advantage.SOONER: np.trunc(np.log(seconds / seconds[0]) / -np.log1p(-SOONER) + 1e-9 * np.sign(seconds - seconds[0])),
         Advantage.FRESHER: np.trunc((days - days[0]) / FRESH_DAYS),
         Advantage.FEWER: np.maximum(rows.machines[near], rows.enough) - max(float(rows.machines[cheapest]), rows.enough),

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from chipwise.workload.common import Common
 
 
+def _is_workload_text(target: str) -> bool:
+    """A workload file, or its text."""
+    return target.endswith((".yaml", ".yml")) or "\n" in target
+
+
 def _quiet(done: int, total: int | None, what: str) -> None:
     """The library prints nothing."""
 
@@ -75,6 +80,83 @@ class MeasureVerbs(Opened):
             if table:
                 write(Path(out), table, force)
         return Table(map(result_view, results), notes=notes)
+
+    def load(
+        self,
+        target: str | Path | Mapping[str, Any] | Common | Plan | NoPlan,
+        *,
+        url: str | None = None,
+        environment: str | None = None,
+        rate: float | None = None,
+        duration: str | float | None = None,
+        warm_up: str | float | None = None,
+        arrivals: str | None = None,
+        burstiness: float | None = None,
+        trace: str | Path | None = None,
+        speed: float | None = None,
+        input: int | None = None,
+        output: int | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        stream: bool = True,
+        key_variable: str | None = None,
+        ttft: str | float | None = None,
+        tpot: str | float | None = None,
+        latency: str | float | None = None,
+        percentile: float | None = None,
+        connections: int | None = None,
+        seed: int | None = None,
+        usd_per_hour: float | None = None,
+        search: bool = False,
+        on: str | None = None,
+        replicas: int | None = None,
+    ) -> Record:
+        """Send requests to a service at a rate that does not wait for its answers: percentiles from when each was due.
+
+        `target` is a URL or a workload; `search` finds the highest rate within the goals; `on` adds the prediction.
+
+        >>> cw.load("http://127.0.0.1:8000", rate=20, duration="60s").ttft_s.p95
+        """
+        from chipwise.api.measure.load import LoadOptions, measured
+        from chipwise.units import parse_goal, parse_seconds
+        from chipwise.views.load_test import result_view
+
+        def seconds(value: str | float | None) -> float | None:
+            return None if value is None else parse_seconds(value)
+
+        def goal(name: str, value: str | float | None) -> float | None:
+            return None if value is None else parse_goal(str(value), name)
+
+        options = LoadOptions(
+            url=url,
+            environment=environment,
+            rate=rate,
+            duration=seconds(duration),
+            warm_up=seconds(warm_up),
+            arrivals=arrivals,
+            burstiness=burstiness,
+            trace=None if trace is None else str(trace),
+            speed=speed,
+            input=input,
+            output=output,
+            model=model,
+            api=api,
+            stream=stream,
+            key_variable=key_variable,
+            ttft=goal("ttft", ttft),
+            tpot=goal("tpot", tpot),
+            latency=goal("latency", latency),
+            percentile=percentile,
+            connections=connections,
+            seed=seed,
+            usd_per_hour=usd_per_hour,
+            search=search,
+            chip=on,
+            replicas=replicas,
+        )
+        is_url = isinstance(target, str) and not _is_workload_text(target)
+        source = str(target) if is_url else read_workload(target)
+        return Record(result_view(measured(self.api, source, options, _quiet)))
 
     def profile(
         self,

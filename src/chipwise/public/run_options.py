@@ -55,6 +55,7 @@ class RunOptions(TypedDict, total=False):
     recover: str
     grace: str | float
     budget: float
+    policy: str
     checkpoints: str
     after: Names
     produces: Names

@@ -14,12 +14,23 @@ from chipwise.public.listing import CatalogVerbs
 from chipwise.public.measuring import MeasureVerbs
 from chipwise.public.observing import ObserveVerbs
 from chipwise.public.planning import PlanVerbs
+from chipwise.public.serving import ServeVerbs
 from chipwise.public.simulating import SimulateVerbs
 from chipwise.public.upkeep import UpkeepVerbs
 
 
 @dataclass(frozen=True, slots=True)
-class Session(CatalogVerbs, PlanVerbs, DeployVerbs, UpkeepVerbs, MeasureVerbs, ObserveVerbs, DiagnoseVerbs, SimulateVerbs):
+class Session(
+    CatalogVerbs,
+    PlanVerbs,
+    DeployVerbs,
+    UpkeepVerbs,
+    MeasureVerbs,
+    ObserveVerbs,
+    DiagnoseVerbs,
+    SimulateVerbs,
+    ServeVerbs,
+):
     """All functions, with directories and a day of their own: `cw.open(data_dir="data", as_of="2026-11-15").plan(...)`."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -71,6 +71,52 @@ class SimulateVerbs(Opened):
             seed=seed,
         )
         return Table([asdict(answer) for answer in simulate_spot(question, _quiet)])
+
+    def simulate_queue(
+        self,
+        *,
+        policy: str | Sequence[str] = ("fifo", "backfill", "shortest-estimate", "least-attained", "fair-share"),
+        trace: str | Path | None = None,
+        synthetic: str | None = None,
+        gpus: int | None = None,
+        gpus_per_machine: int = 8,
+        placement: str = "pack",
+        restart: str | float = 60.0,
+        checkpoint_every: str | float = 0.0,
+        failures_every: str | float | None = None,
+        repair: str | float = 3600.0,
+        estimate_error: float = 0.0,
+        deadline_factor: float = 5.0,
+        quotas: Mapping[str, float] | None = None,
+        seed: int = 0,
+    ) -> Table:
+        """Jobs in a queue for GPUs: how long they take by each policy, against shortest remaining work with free preemption.
+
+        `trace` is a CSV file with a time of arrival, GPUs and a duration for each job, or a folder of them. A policy is a name,
+        or a Python file that defines `rank(job)`.
+
+        >>> cw.simulate_queue(synthetic="jobs=200", gpus=16)
+        """
+        from chipwise.api.queueing import QueueQuestion, simulate_queue
+        from chipwise.units import parse_seconds
+
+        question = QueueQuestion(
+            policies=tuple(policy.split(",") if isinstance(policy, str) else policy),
+            trace=None if trace is None else Path(trace),
+            synthetic=synthetic,
+            gpus=gpus,
+            gpus_per_machine=gpus_per_machine,
+            placement=placement,
+            restart_s=parse_seconds(restart),
+            checkpoint_s=parse_seconds(checkpoint_every),
+            failure_s=None if failures_every is None else parse_seconds(failures_every),
+            repair_s=parse_seconds(repair),
+            estimate_error=estimate_error,
+            deadline_factor=deadline_factor,
+            quotas=dict(quotas or {}),
+            seed=seed,
+        )
+        return Table([asdict(answer) for answer in simulate_queue(question, _quiet)])
 
     def simulate_serve(
         self,

@@ -55,6 +55,7 @@ class Node:
     fabric: str = ""  # efa, infiniband, ...; empty: an ordinary network
     interfaces: int = 0  # of the fabric that a pod may take: EFA devices
     first_card: int = 0  # the first network card that carries the fabric
+    chip_memory_bytes: float | None = None
     share: float = 1.0  # of a chip that the machine has, where that is a part of one: a quarter of an L4
 
     @property

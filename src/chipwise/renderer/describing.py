@@ -51,7 +51,7 @@ from chipwise.renderer.platforms import platforms
 from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
 from chipwise.renderer.slicing import slice_notes, sliced
 from chipwise.renderer.software import QUANTIZED, SoftwareRequest, software_of
-from chipwise.renderer.standing_in import similar_nodes
+from chipwise.renderer.standing_in import similar_nodes, with_its_image
 from chipwise.renderer.volumes import answers_bytes, volumes_of
 from chipwise.renderer.windows import open_hours, paused, window
 from chipwise.text import duration
@@ -112,9 +112,9 @@ def describe(
     hours = open_hours(work) if form is Form.JOB else None  # only a cron expression begins a job anew
     starts, stops = ("", "") if hours else (starts, stops)
     goals, budget = work.goals, work.goals.budget
-    software = patient(software_of(request, catalog.rows("images")), loaded)
+    software = patient(software_of(request, catalog.rows("images")), loaded, request.node.kind)
     answered = answers_bytes(work, model, loaded) if software.command[:2] == ("vllm", "run-batch") else None
-    volumes = tuple(volumes_of(work, chosen, loaded, form, answered, bool(starts)))
+    volumes = tuple(volumes_of(work, chosen, loaded, form, chosen.machines * node.hosts, answered, bool(starts)))
     deployment = Deployment(
         name=name,
         title=work.name,
@@ -141,7 +141,7 @@ def describe(
         idle_s=getattr(work, "idle_after", None),
         people=work.people if isinstance(work, Interactive) else None,
         trigger=work.program.trigger if work.program else None,
-        alternatives=similar_nodes(catalog, plan, chosen, work),
+        alternatives=with_its_image(similar_nodes(catalog, plan, chosen, work), node, software.purpose, catalog.rows("images")),
         regions=_regions(plan, chosen),
         notes=(
             *_notes(work, chosen, node),
@@ -159,7 +159,7 @@ def describe(
         | {"Storage": storage_rates(catalog.rows("storage"), node)}
         | {"Unverified": unverified_for(catalog.rows("images"), node)},
         runs=int(getattr(work, "runs", 1) or 1),
-        goals=_goals(work),
+        goals=goals_of(work),
         traffic=dict(work.traffic),
         stands=_stands(plan, chosen),
         hours=hours,
@@ -302,7 +302,7 @@ def _regions(plan: Plan, chosen: Choice) -> tuple[str, ...]:
     return tuple(dict.fromkeys((chosen.region, *(stand.region for stand in plan.placement.stands))))
 
 
-def _goals(work: Common) -> dict[str, float]:
+def goals_of(work: Common) -> dict[str, float]:
     """As predicted latencies are named: the goal, then the percentile."""
     limits: dict[str, float] = {}
     for name in ("ttft", "tpot", "latency"):

@@ -39,6 +39,7 @@ def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Nod
         users_per_chip=users,
         vcpus=int(machine.vcpus) if machine is not None and machine.vcpus else None,
         memory_bytes=machine.memory_bytes if machine is not None else None,
+        chip_memory_bytes=chip.memory_bytes if chip is not None else None,
         disk_bytes=machine.disk_bytes if machine is not None else None,
         arch="arm64" if runs_arm(machine, name) else "amd64",
         fabric=(machine.fabric or "").lower() if machine is not None and machine.fabric not in (None, "no") else "",

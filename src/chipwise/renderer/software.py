@@ -7,7 +7,7 @@ files say that it is ours and where the user's own goes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chipwise.catalog.tables import ImageRow
 from chipwise.planner.values.split import Split, model_ways
@@ -21,6 +21,8 @@ from chipwise.renderer.launch.encoding import ffmpeg_words
 from chipwise.renderer.launch.timing import drain_seconds, drains
 from chipwise.renderer.layout import machines_at_once, machines_of_copy
 from chipwise.renderer.quoting import dns_name
+from chipwise.renderer.serving import flags
+from chipwise.renderer.serving.flags import VLLM_NUMBERS, EngineFlags
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Batch, Interactive, Render, Serve, Transcode
 from chipwise.workload.program import Engine, Framework, Program
@@ -212,97 +214,45 @@ def _served(request: SoftwareRequest, engine: str) -> Model:
     return request.model
 
 
-VLLM_NUMBERS = {
-    "fp8": ("--quantization", "fp8"),
-    "fp16": ("--dtype", "float16"),
-    "bf16": ("--dtype", "bfloat16"),
-    "fp32": ("--dtype", "float32"),
-}
-
-
-TGI_NUMBERS = {
-    "fp8": ("--quantize", "fp8"),
-    "int8": ("--quantize", "compressed-tensors"),
-    "int4": ("--quantize", "awq"),
-    "nf4": ("--quantize", "bitsandbytes-nf4"),
-    "fp16": ("--dtype", "float16"),
-    "bf16": ("--dtype", "bfloat16"),
-}
+def _flags(request: SoftwareRequest, model: Model, port: int) -> EngineFlags:
+    tensor, stages = model_ways(request.split)
+    return EngineFlags(
+        source=model.source,
+        served=model.served,
+        port=port,
+        precision=model.precision,
+        context=model.context,
+        slots=request.slots,
+        tensor_ways=tensor,
+        stages=stages,
+    )
 
 
 def _vllm(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
     model = request.model
     if model is None:
         return ("python", "batch.py")
+    engine = _flags(request, model, port or 8000)
+    engine = replace(engine, tensor_ways=engine.tensor_ways * request.node.ways)
     if request.form is not Form.SERVICE:  # a batch goes through the same engine, from a file to a file
         files = ("--input-file", "/data/requests.jsonl", "--output-file", "/data/answers.jsonl")
         head: tuple[str, ...] = ("vllm", "run-batch", *files, "--model", model.source)
     else:
-        served = ("--served-model-name", model.served)
-        head = ("vllm", "serve", model.source, *served, "--host", "0.0.0.0", "--port", str(port or 8000))
-    words = [*head, *(() if model.generates else RUNNER), *VLLM_NUMBERS.get(model.precision, ())]
-    tensor, stages = model_ways(request.split)
-    for flag, ways in (("--tensor-parallel-size", tensor * request.node.ways), ("--pipeline-parallel-size", stages)):
-        if ways > 1:
-            words += [flag, str(ways)]
-    if model.context is not None:
-        words += ["--max-model-len", str(model.context)]
-    if request.slots is not None:
-        words += ["--max-num-seqs", str(request.slots)]
+        head = flags.vllm_head(engine)
+    words = [*head, *(() if model.generates else RUNNER), *VLLM_NUMBERS.get(model.precision, ()), *flags.vllm_limits(engine)]
     if request.taught_by and request.adapters:
         words += ["--enable-lora", "--lora-modules", f"{request.taught_by}=/hand-offs/in/{dns_name(request.taught_by, 30)}"]
     return tuple(words)
 
 
 def _tgi(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
-    model = _served(request, "TGI")
-    words = [
-        "text-generation-launcher",
-        "--model-id",
-        model.source,
-        "--port",
-        str(port or 8080),
-        "--num-shard",
-        str(model_ways(request.split)[0]),
-    ]
-    words += TGI_NUMBERS.get(model.precision, ())
-    if model.context is not None:
-        words += ["--max-total-tokens", str(model.context), "--max-input-tokens", str(model.context - 1)]
-    if request.slots is not None:
-        words += ["--max-batch-size", str(request.slots), "--max-concurrent-requests", str(2 * request.slots)]
-    return tuple(words)
+    return flags.tgi(_flags(request, _served(request, "TGI"), port or 8080))
 
 
 def _sglang(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
-    model = _served(request, "SGLang")
-    words = [
-        "python3",
-        "-m",
-        "sglang.launch_server",
-        "--model-path",
-        model.source,
-        "--served-model-name",
-        model.served,
-        "--host",
-        "0.0.0.0",
-        "--port",
-        str(port or 30000),
-        "--tp-size",
-        str(model_ways(request.split)[0]),
-    ]
-    if model_ways(request.split)[1] > 1:
-        words += ["--pp-size", str(model_ways(request.split)[1])]
-    if model.precision == "fp8":
-        words += ["--quantization", "fp8"]
-    elif model.precision in ("fp16", "bf16", "fp32"):
-        words += VLLM_NUMBERS[model.precision]
-    if model.context is not None:
-        words += ["--context-length", str(model.context)]
-    if request.slots is not None:
-        words += ["--max-running-requests", str(request.slots)]
-    if request.form is Form.SERVICE:
-        words.append("--enable-metrics")  # without it nothing is published, and autoscaling sees nothing
-    return tuple(words)
+    words = flags.sglang(_flags(request, _served(request, "SGLang"), port or 30000))
+    # Without metrics nothing is published, and autoscaling sees nothing.
+    return (*words, "--enable-metrics") if request.form is Form.SERVICE else words
 
 
 _SPLITS = {

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.tables import ImageRow
 from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.plan import Plan
 from chipwise.renderer.deployment import Node
 from chipwise.renderer.hardware import node_of
+from chipwise.renderer.images import image_row
 from chipwise.workload.common import Common
 
 MAX_ALTERNATIVES = 4  # machine types that a fleet may take beside the chosen one
@@ -28,6 +32,12 @@ def similar_nodes(catalog: Catalog, plan: Plan, chosen: Choice, work: Common) ->
             seen.add(choice.machine)
             nodes.append(node)
     return tuple(nodes[:MAX_ALTERNATIVES])
+
+
+def with_its_image(nodes: Iterable[Node], own: Node, purpose: str, rows: Sequence[ImageRow]) -> tuple[Node, ...]:
+    """Of these, those that the image of the chosen machine runs on: some images have code for one generation of chips only."""
+    row = image_row(rows, purpose, own)
+    return tuple(node for node in nodes if row is None or image_row(rows, purpose, node) is row)
 
 
 def _chip_bytes(catalog: Catalog, node: Node) -> float:

@@ -25,10 +25,17 @@ def answers_bytes(work: Common, known: Known | None, model: Model | None) -> flo
 
 
 def volumes_of(
-    work: Common, choice: Choice, model: Model | None, form: Form, answered: float | None = None, again: bool = False
+    work: Common,
+    choice: Choice,
+    model: Model | None,
+    form: Form,
+    hosts: int,
+    answered: float | None = None,
+    again: bool = False,
 ) -> list[Volume]:
-    """`answered`: bytes of answers that are kept beside the data; `again`: a clock starts it, and the last run's are kept."""
-    volumes = _kept(work, choice, model, form)
+    """`hosts`: machines that use them, those of a slice of TPUs each. `answered`: bytes of answers that are kept beside the
+    data. `again`: a clock starts it, and the last run's are kept."""
+    volumes = _kept(work, choice, model, form, hosts)
     if answered is None:
         return volumes
     runs, reason = (2, " of two runs") if again else (1, "")
@@ -52,9 +59,9 @@ def _asked_bytes(work: Common) -> float:
     return work.items * (tokens * TOKEN_BYTES + REQUEST_BYTES)
 
 
-def _kept(work: Common, choice: Choice, model: Model | None, form: Form) -> list[Volume]:
+def _kept(work: Common, choice: Choice, model: Model | None, form: Form, hosts: int) -> list[Volume]:
     volumes = []
-    shared = choice.machines > 1 or form is Form.SERVICE
+    shared = hosts > 1 or form is Form.SERVICE
     if work.data is not None:
         place = work.data.place
         volumes.append(

@@ -200,6 +200,7 @@ class Spec:
     expected_s: float | None = None  # what was predicted: for backfill and for comparing
     deadline: float | None = None  # as a time
     budget_usd: float | None = None
+    policy: str = ""  # of spot machines, by name; empty: the plain rule
     places: tuple[MachinePlace, ...] = ()  # empty: the engine's own
     checkpoints: str = ""
     interruptions_per_hour: float | None = None

@@ -43,6 +43,7 @@ def decision(
             restart_s=restart_s(job),
             usd_per_hour_spot=prices.get(Purchase.SPOT),
             usd_per_hour_on_demand=prices.get(Purchase.ON_DEMAND),
+            job=job,
         )
     )
 

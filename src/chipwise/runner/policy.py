@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from chipwise.catalog.offer import Purchase
+from chipwise.runner.job import Job
 
 
 class Decision(StrEnum):
@@ -34,6 +35,7 @@ class Standing:
     restart_s: float  # that a move costs: booting, loading, work since the last checkpoint
     usd_per_hour_spot: float | None = None
     usd_per_hour_on_demand: float | None = None
+    job: Job | None = None  # for policies that look at its past
 
 
 class Policy(Protocol):

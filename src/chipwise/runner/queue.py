@@ -49,6 +49,8 @@ class Rules:
     served: Mapping[tuple[str, str], float] = field(
         default_factory=dict
     )  # by team and owner: when they were last given devices
+    order: Callable[[Job, float], float] | None = None  # the rank of a job by a policy, the lowest first; None: by fair shares
+    is_strict: bool = False  # by that policy nobody overtakes one that does not fit yet
 
     def share(self, team: str) -> Share:
         return self.teams.get(team, self.default_share)
@@ -103,6 +105,8 @@ def admit(jobs: Iterable[Job], room: Room, rules: Rules, now: float) -> list[Sea
                     own_reservations.setdefault(person(job), kept)
                 else:
                     reservation = kept
+                if rules.is_strict:
+                    break
             continue
         quota = _quota_left(job, usage.teams, rules)
         limit = min(needs.gpus, len(free.gpus), quota)
@@ -309,6 +313,10 @@ def _usage(placed: Sequence[Job], rules: Rules) -> _Usage:
 
 def _in_turn(waiting: Sequence[Job], usage: _Usage, rules: Rules, now: float) -> Iterable[Job]:
     """Those that may start, in the order of their turn; `usage` may grow while they are taken."""
+    if rules.order is not None:
+        ranks = [(rules.order(job, now), job.submitted, job.id, job) for job in waiting if job.ready_at(now) <= now]
+        yield from (job for *_, job in sorted(ranks, key=lambda entry: entry[:3]))
+        return
     lines: dict[str, dict[tuple[str, str], list[Job]]] = defaultdict(lambda: defaultdict(list))
     for job in waiting:
         if job.attempts:  # whatever became of it, its owner had devices then

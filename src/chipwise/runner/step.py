@@ -84,7 +84,7 @@ def _placed(job: Job, seen: Seen, now: float, policy: Policy) -> Act | None:
     match sight.state:
         case State.EXITED | State.LOST:
             events = recovery.after_end(job, sight, now)
-            return Act(job, events, _clearing(sight, events))
+            return Act(job, (*_compared(job, events, now), *events), _clearing(sight, events))
         case State.ABSENT:
             if job.phase is not Phase.STARTING:
                 return Act(job, recovery.after_end(job, sight, now))
@@ -178,6 +178,15 @@ def _moves(
             return None
         return LeaveReason.MOVE, grace, "there is enough time for spot machines"
     return None
+
+
+def _compared(job: Job, events: Sequence[Event], now: float) -> tuple[Event, ...]:
+    """At the end of a job with a policy of its own: what that policy saved or cost."""
+    if not job.spec.policy or not any(isinstance(event, Over) and event.phase is Phase.DONE for event in events):
+        return ()
+    from chipwise.runner.spot_choices import comparison  # few jobs have one, and it computes with arrays
+
+    return (Told(len(job.attempts), comparison(job, now, next_machine.restart_s(job))),)
 
 
 def _clearing(sight: Sight, events: Iterable[Event]) -> tuple[Order, ...]:

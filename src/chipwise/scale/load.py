@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class RequestLoad:
     name: str
     times_s: Floats  # rising, from the begin of the trace
     counts: Floats  # requests that come at each of them
@@ -40,12 +40,12 @@ def load_of(
     clock_s: float = 0.0,
     mean_s: float | None = None,
     tokens: tuple[Floats, Floats] | None = None,
-) -> Load:
+) -> RequestLoad:
     """`work`: of each instant, in any unit; None: all requests are alike."""
     numbers = np.ones(len(times_s)) if counts is None else counts
     amounts = numbers if work is None else work * (numbers.sum() / work.sum())
     end_s = float(times_s[-1]) if duration_s is None else duration_s
-    return Load(
+    return RequestLoad(
         name=name,
         times_s=times_s,
         counts=numbers,

@@ -17,12 +17,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from chipwise.errors import BadInput
-from chipwise.scale.load import Floats, Load, load_of
+from chipwise.scale.load import Floats, RequestLoad, load_of
 from chipwise.scale.simulator.synthetic_load import of_rates
 from chipwise.scale.traces import text_of, unpacked
 
 INPUT_WEIGHT = 0.25  # of a token in, where one out is 1
 MOST_ROWS = 20_000_000
+LONGEST_S = 366 * 86_400.0  # of a trace: each second of it is a number
+_MOST = 1e12  # requests of an interval, or tokens
 _WINDOW_S = 600.0
 _LONGEST_GAP = 0.2  # of the whole trace
 _SHORTEST_GAP_S = 600.0  # pauses up to this long are no gaps
@@ -34,7 +36,7 @@ _COLUMNS = {  # by what their names contain, the first that fits
     "time": ("timestamp", "time", "arriv", "gmtcreate", "created", "date", "minute", "second"),
 }
 _NOT_TOKENS = ("negative", "id")  # of columns named like tokens
-_WHAT = "A load needs a column of times (timestamp), and may have input and output tokens, or requests per interval."
+_FORMAT = "A load needs a column of times (timestamp), and may have input and output tokens, or requests per interval."
 _ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 _EPOCHS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))  # numbers so large count from 1970 in parts of a second
 
@@ -43,14 +45,16 @@ class NotALoad(BadInput):
     """A table of something else."""
 
 
-def read_load(name: str, content: bytes, *, seed: int = 0, input_weight: float = INPUT_WEIGHT, gaps: bool = False) -> Load:
+def read_load(
+    name: str, content: bytes, *, seed: int = 0, input_weight: float = INPUT_WEIGHT, gaps: bool = False
+) -> RequestLoad:
     """`gaps`: long pauses are meant."""
     plain = unpacked(name, content)
     if plain[257:262] == b"ustar":
         return _of_clients(name, plain, seed)
     text = text_of(name, plain)
     if not text.strip():
-        raise BadInput(f"{name} is empty.", remedy=_WHAT)
+        raise BadInput(f"{name} is empty.", remedy=_FORMAT)
     columns = _json_columns(name, text) if text.lstrip()[:1] == "{" else _csv_columns(name, text)
     times, clock_s = columns.pop("time")[0], float(columns.pop("clock")[0][0])
     _check_times(name, times, gaps)
@@ -74,20 +78,24 @@ def _json_columns(name: str, text: str) -> Columns:
     try:
         rows = [json.loads(line) for line in text.splitlines() if line.strip()]
         table = np.array([[row["timestamp"], row["input_length"], row["output_length"]] for row in rows], np.float64)
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise BadInput(f"{name} is not JSON lines with timestamp, input_length and output_length.") from error
-    _check_numbers(name, "tokens", table[:, 1:].min(axis=1), first_line=1)
+    for column in (1, 2):
+        _check_numbers(name, "tokens", table[:, column], 1, _MOST)
     return {"time": [table[:, 0] / 1000.0], "clock": [np.zeros(1)], "input": [table[:, 1]], "output": [table[:, 2]]}
 
 
 def _csv_columns(name: str, text: str) -> Columns:
-    rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise BadInput(f"{name} is no table: {str(error)[:120]}.", remedy=_FORMAT) from error
     if len(rows) > MOST_ROWS:
         raise BadInput(f"{name} has more than {MOST_ROWS:,} rows.")
     places, first_line = _places(name, rows[0])
     rows = rows[first_line - 1 :]
     if not rows:
-        raise BadInput(f"{name} has a heading and no requests.", remedy=_WHAT)
+        raise BadInput(f"{name} has a heading and no requests.", remedy=_FORMAT)
     width = max(place for place, _ in places.values())
     short = next((line for line, row in enumerate(rows) if len(row) <= width), None)
     if short is not None:
@@ -97,7 +105,7 @@ def _csv_columns(name: str, text: str) -> Columns:
     columns: Columns = {"time": [times], "clock": [np.array([clock_s])]}
     for key, (place, heading) in places.items():
         values = _floats([row[place].strip() or "0" for row in rows])
-        _check_numbers(name, heading, values, first_line)
+        _check_numbers(name, heading, values, first_line, _MOST)
         columns[key] = [values]
     return columns
 
@@ -110,12 +118,12 @@ def _places(name: str, heading: Sequence[str]) -> tuple[dict[str, tuple[int, str
     for key, words in _COLUMNS.items():
         for place, cell in enumerate(heading):
             plain = re.sub(r"[^a-z]", "", cell.lower())
-            taken = any(place == other for other, _ in places.values())
-            if not taken and any(word in plain for word in words) and not any(word in plain for word in _NOT_TOKENS):
+            used = place in {position for position, _ in places.values()}
+            if not used and any(word in plain for word in words) and not any(word in plain for word in _NOT_TOKENS):
                 places[key] = (place, cell.strip())
                 break
     if "time" not in places or any(cell.strip().lower() == "value" for cell in heading):
-        raise NotALoad(f"{name} has the columns {', '.join(heading)[:120]}, which are no load.", remedy=_WHAT)
+        raise NotALoad(f"{name} has the columns {', '.join(heading)[:120]}, which are no load.", remedy=_FORMAT)
     return places, 2
 
 
@@ -130,11 +138,11 @@ def _times(name: str, cells: list[str], heading: str, first_line: int) -> tuple[
         seconds = numbers / scale * (60.0 if {"min", "minute", "minutes"} & set(words) else 1.0)
         return seconds, float(seconds[0] % 86_400.0)
     zones = [match[0] if (match := _ZONE.search(cell)) else "" for cell in cells]
-    other = next((line for line, zone in enumerate(zones) if zone != zones[0]), None)
-    if other is not None:
-        differs, usual = zones[other] or "none", zones[0] or "none"
+    odd_line = next((line for line, zone in enumerate(zones) if zone != zones[0]), None)
+    if odd_line is not None:
+        differs, usual = zones[odd_line] or "none", zones[0] or "none"
         raise BadInput(
-            f"{name}: line {other + first_line} has the time zone {differs}, and the first {usual}.",
+            f"{name}: line {odd_line + first_line} has the time zone {differs}, and the first {usual}.",
             remedy="Write all times in one time zone.",
         )
     try:
@@ -162,11 +170,12 @@ def _float(cell: str) -> float:
         return float("nan")
 
 
-def _check_numbers(name: str, heading: str, values: Floats, first_line: int) -> None:
-    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
+def _check_numbers(name: str, heading: str, values: Floats, first_line: int, most: float = np.inf) -> None:
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0) & (values <= most)))
     if len(wrong):
         value = "no number" if np.isnan(values[wrong[0]]) else f"{values[wrong[0]]:g}"
-        raise BadInput(f"{name}: line {wrong[0] + first_line}: {heading} is {value}, and must be a number of zero or more.")
+        allowed = "of zero or more" if np.isinf(most) else f"from zero to {most:g}"
+        raise BadInput(f"{name}: line {wrong[0] + first_line}: {heading} is {value}, and must be a number {allowed}.")
 
 
 def _check_times(name: str, times: Floats, gaps: bool) -> None:
@@ -175,7 +184,9 @@ def _check_times(name: str, times: Floats, gaps: bool) -> None:
     if len(back):
         raise BadInput(f"{name}: row {back[0] + 2} is earlier than the row before it.", remedy="Sort the rows by time.")
     if not len(steps) or times[-1] <= times[0]:
-        raise BadInput(f"{name} has no two requests at different times.", remedy=_WHAT)
+        raise BadInput(f"{name} has no two requests at different times.", remedy=_FORMAT)
+    if times[-1] - times[0] > LONGEST_S:
+        raise BadInput(f"{name} covers more than {LONGEST_S / 86_400:g} days.", remedy="Give a part of it.")
     longest = int(np.argmax(steps))
     limit_s = max(_LONGEST_GAP * float(times[-1] - times[0]), _SHORTEST_GAP_S)
     if not gaps and steps[longest] > limit_s:
@@ -186,7 +197,7 @@ def _check_times(name: str, times: Floats, gaps: bool) -> None:
         )
 
 
-def _of_counts(name: str, times: Floats, counts: Floats, clock_s: float, seed: int) -> Load:
+def _of_counts(name: str, times: Floats, counts: Floats, clock_s: float, seed: int) -> RequestLoad:
     """Requests of intervals, spread over their seconds by chance."""
     steps = np.diff(times)
     step_s = float(np.median(steps))
@@ -201,12 +212,12 @@ def _of_counts(name: str, times: Floats, counts: Floats, clock_s: float, seed: i
     chance = np.random.default_rng(seed)
     cells = max(round(step_s), 1)
     drawn = chance.poisson(np.repeat(counts / cells, cells)).astype(np.float64)
-    some = np.flatnonzero(drawn)
-    spread = some * (step_s / cells)
-    return load_of(name, spread, counts=drawn[some], duration_s=len(counts) * step_s, clock_s=clock_s)
+    busy = np.flatnonzero(drawn)
+    spread = busy.astype(np.float64) * (step_s / cells)
+    return load_of(name, spread, counts=drawn[busy], duration_s=len(counts) * step_s, clock_s=clock_s)
 
 
-def _of_clients(name: str, plain: bytes, seed: int) -> Load:
+def _of_clients(name: str, plain: bytes, seed: int) -> RequestLoad:
     """The sum of all clients; requests of a second vary as the variation of their gaps says."""
     rates: dict[float, float] = {}
     variances: dict[float, float] = {}

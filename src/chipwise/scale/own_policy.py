@@ -68,7 +68,7 @@ def _choice(name: str, rule: Callable[[Moment], object], state: SpotState, scena
     )
     try:
         answer = rule(moment)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(f"{name}: decide failed at tick {state.tick + 1}: {type(error).__name__}: {str(error)[:200]}") from error
     choice = WORDS.get(answer) if isinstance(answer, str) else None
     if choice is None:

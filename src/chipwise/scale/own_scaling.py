@@ -20,12 +20,12 @@ def own_scaling(name: str, begin: Callable[[ScaledService], object] | None, deci
     """Errors of the file as sentences."""
 
     def begin_own(service: ScaledService) -> Scale:
-        rule = _asked(name, begin, service) if begin is not None else decide
+        rule = _call(name, begin, service) if begin is not None else decide
         if not callable(rule):
             raise BadInput(f"{name}: begin answered no function.", remedy="Return a function of the signals.")
 
         def scale(signals: ServeSignals) -> float:
-            replicas: float = _asked(name, rule, signals)  # the simulator refuses what is no number
+            replicas: float = _call(name, rule, signals)  # the simulator refuses what is no number
             return replicas
 
         return scale
@@ -33,8 +33,8 @@ def own_scaling(name: str, begin: Callable[[ScaledService], object] | None, deci
     return begin_own
 
 
-def _asked(name: str, rule: Callable[..., Any], argument: object) -> Any:
+def _call(name: str, rule: Callable[..., Any], argument: object) -> Any:
     try:
         return rule(argument)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(f"{name} failed: {type(error).__name__}: {str(error)[:200]}") from error

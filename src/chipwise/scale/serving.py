@@ -13,6 +13,8 @@ from math import isfinite
 
 from chipwise.errors import BadInput
 
+LONGEST_S = 86_400.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaledService:
@@ -24,22 +26,28 @@ class ScaledService:
     goal_wait_s: float = 10.0
     goal_share: float = 0.99  # of the requests that wait at most so long
     tick_s: float = 15.0
-    least: int = 1  # replicas
-    most: int = 100_000
+    least_replicas: int = 1  # replicas
+    most_replicas: int = 100_000
 
     def __post_init__(self) -> None:
         positive = {
             "speed of a replica": self.replica_per_s,
             "concurrency": self.concurrency,
             "tick": self.tick_s,
-            "most replicas": self.most,
+            "most replicas": self.most_replicas,
         }
         for name, value in positive.items():
             if not (isfinite(value) and value > 0.0):
                 raise BadInput(f"The {name} must be above zero, not {value:g}.")
-        for name, value in {"cold start": self.cold_start_s, "wait": self.goal_wait_s, "least replicas": self.least}.items():
+        for name, value in {
+            "cold start": self.cold_start_s,
+            "wait": self.goal_wait_s,
+            "least replicas": self.least_replicas,
+        }.items():
             if not (isfinite(value) and value >= 0.0):
                 raise BadInput(f"The {name} must not be below zero, as {value:g} is.")
+        if max(self.cold_start_s, self.goal_wait_s) > LONGEST_S:  # each second of a forecast is a number
+            raise BadInput("A cold start or wait of more than a day is not simulated.", remedy="Write it like 180s or 30min.")
         if not 0.0 < self.goal_share < 1.0:
             raise BadInput(f"The goal is a share of requests between 0 and 1, not {self.goal_share:g}.")
 

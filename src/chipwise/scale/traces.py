@@ -14,7 +14,6 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 
 import numpy as np
 
@@ -23,6 +22,8 @@ from chipwise.scale.spot import Flags
 
 MOST_BYTES = 200_000_000  # of a file, unpacked
 _MOST_TICKS = 10_000_000
+_LONGEST_TICK_S = 86_400.0
+_MOST = 1e9  # machines of a tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +90,16 @@ def _of_json(name: str, text: str) -> tuple[np.typing.NDArray[np.float64], float
     if not isinstance(data, list):
         raise BadInput(f'{name} has no list "data".', remedy='Write {"metadata": {"gap_seconds": 600}, "data": [0, 1, ...]}.')
     gap = metadata.get("gap_seconds") if isinstance(metadata, Mapping) else None
-    if gap is not None and not (isinstance(gap, int | float) and isfinite(gap) and gap > 0):
-        raise BadInput(f'{name}: "gap_seconds" must be above zero, not {str(gap)[:40]}.')
+    if gap is not None and not (isinstance(gap, int | float) and 0 < gap <= _LONGEST_TICK_S):
+        raise BadInput(f'{name}: "gap_seconds" must be above zero and at most a day, not {str(gap)[:40]}.')
     return _numbers(name, data), gap, "prices" in document
 
 
 def _of_lines(name: str, text: str) -> np.typing.NDArray[np.float64]:
-    rows = [row for row in csv.reader(io.StringIO(text)) if row and "".join(row).strip()]
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text)) if row and "".join(row).strip()]
+    except csv.Error as error:
+        raise BadInput(f"{name} is no table: {str(error)[:120]}.", remedy="Give JSON or one number per line.") from error
     if rows and not _is_number(rows[0][-1]):
         rows = rows[1:]
     return _numbers(name, [row[-1].strip() for row in rows])
@@ -114,16 +118,21 @@ def _numbers(name: str, values: Sequence[object]) -> np.typing.NDArray[np.float6
         raise BadInput(f"{name} has more than {_MOST_TICKS:,} ticks.")
     try:
         numbers = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = np.full(1, np.nan)
-    if numbers.ndim != 1 or not np.isfinite(numbers).all() or (numbers < 0).any():
+    if numbers.ndim != 1 or not ((numbers >= 0) & (numbers <= _MOST)).all():
         wrong = next((place for place, value in enumerate(values) if not _counts(value)), 0)
-        raise BadInput(f"{name}: tick {wrong + 1} is {str(values[wrong])[:40]!r}, and must be a number of zero or more.")
+        raise BadInput(f"{name}: tick {wrong + 1} is {str(values[wrong])[:40]!r}, and must be a number from zero to {_MOST:g}.")
     return numbers
 
 
 def _counts(value: object) -> bool:
-    return isinstance(value, int | float | str) and _is_number(str(value)) and isfinite(float(value)) and float(value) >= 0
+    return (
+        isinstance(value, int | float | str)
+        and len(text := str(value)) < 400
+        and _is_number(text)
+        and 0 <= float(text) <= _MOST
+    )
 
 
 def read_windows(name: str, content: bytes) -> list[tuple[str, Window]]:
@@ -131,7 +140,7 @@ def read_windows(name: str, content: bytes) -> list[tuple[str, Window]]:
     rows = csv.DictReader(io.StringIO(text_of(name, content)))
     try:
         return [(row["window_file"], Window(row["series"], int(row["start_tick"]), int(row["length_ticks"]))) for row in rows]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
         raise BadInput(f"{name} is no table of series, window_file, start_tick and length_ticks.") from error
 
 

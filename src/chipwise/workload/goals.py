@@ -278,8 +278,8 @@ class Goals(Section):
     throughput: Rate | None = None
     """Items (tokens, frames, requests, as the kind counts them) per second."""
     confidence: Annotated[Share, Field(ge=0.5, le=0.999)] | None = None
-    """Probability with which deadlines, latency goals, the load of a service and the budget are kept. Unless stated, deadlines
-    and latency goals are kept with 0.9, the load has its headroom, and the expected cost counts."""
+    """Probability with which deadlines, latency goals, the load of a service and the budget are kept. Unless stated, deadlines,
+    latency goals and live video are kept with 0.9, other loads have their headroom, and the expected cost counts."""
 
     @property
     def sure_share(self) -> float:

@@ -139,6 +139,34 @@ def read_trace(trace: Trace, workload_path: str) -> Recording:
     )
 
 
+def read_requests(trace: Trace, workload_path: str, most_rows: int) -> Floats:
+    """The first requests of a trace in order of time, to be sent again: rows of seconds and of tokens, of the prompt and of the
+    answer; NaN where they are not recorded."""
+    file, names = trace.path_from(workload_path), _COLUMNS[trace.format]
+    rows: list[tuple[float, float, float]] = []
+    try:
+        with opened(file) as stream, TextIOWrapper(stream, encoding="utf-8-sig", newline="") as lines:
+            reader = csv.reader(_bounded(lines, file))
+            positions = _header(next(reader, []), names, file)
+            for cells in reader:
+                if not cells:
+                    continue
+                sums = (_Sum(), _Sum())
+                moment = _read(cells, positions, names, sums, file, reader.line_num)
+                prompt, answer = (total.most if total.count else math.nan for total in sums)
+                rows.append((moment, prompt, answer))
+                if len(rows) >= most_rows:
+                    break
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror}.", remedy=_REMEDY) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise BadInput(f"{file} is no trace: {error}.", remedy=_REMEDY) from error
+    if not rows:
+        raise BadInput(f"{file} has no arrivals.", remedy=_REMEDY)
+    table = np.array(rows, dtype=np.float64)
+    return table[np.argsort(table[:, 0], kind="stable")]
+
+
 def _pairs(prompts: _Sum, answers: _Sum) -> Floats:
     """Both columns were read row by row, so that what is kept of them stands side by side."""
     if prompts.count != answers.count or not (prompts.most and answers.most):

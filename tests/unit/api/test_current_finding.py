@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from chipwise.adapters.recordings import NAME, Appender
+from chipwise.api.judging import EVERY_S, SPAN_S, CurrentFinding
 from chipwise.api.observe import watching
-from chipwise.api.observe.current import EVERY_S, SPAN_S, CurrentFinding
 from chipwise.api.running.watching import _FOLLOWED, _finding
 from chipwise.api.session.wiring import Session
 from chipwise.observe.sample import Recording, Sample

@@ -64,8 +64,10 @@ def test_a_healthy_program_gets_notes_only(case: tuple[str, str, str]) -> None:
 # before. Here they come with one sample of a second, as one in 5 s does in a recording of half a minute.
 
 COUNTED_S = 1.0
-COUNTED = ("graphics_active", "sm_active", "sm_occupancy", "tensor_active", "dram_active", "fp16_active", "fp32_active")
-COUNTED += ("fp64_active", "pcie_sent", "pcie_received", "nvlink_sent", "nvlink_received")
+COUNTED = (
+    *("graphics_active", "sm_active", "sm_occupancy", "tensor_active", "dram_active", "fp16_active", "fp32_active"),
+    *("fp64_active", "pcie_sent", "pcie_received", "nvlink_sent", "nvlink_received"),
+)
 
 
 def counted_less_often(recording: Recording) -> Recording:

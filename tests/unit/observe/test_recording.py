@@ -85,6 +85,9 @@ def test_zeros_at_the_end_are_a_cut() -> None:
         ('{"t": 3, "s": "host", "r": {"cpu": true}}', "is no number"),
         ('{"t": 3, "s": "host", "r": {"a b": 1}}', "the name 'a b'"),
         ('{"t": 3, "s": "host", "r": {"cpu": 1e999}}', "is no number"),
+        ('{"t": 3, "s": "host", "r": {"cpu": 1e308}}', "is no number"),
+        ('{"t": 3, "s": "host", "r": {"cpu": 1' + "0" * 400 + "}}", "is no number"),
+        ('{"t": 1' + "0" * 400 + ', "s": "host", "r": {}}', "has no time"),
         ("[1]", "is not an object"),
     ],
 )

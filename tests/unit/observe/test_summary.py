@@ -10,8 +10,8 @@ from chipwise.observe.sample import HOST, PROGRAM, NoReading, Sample, SampledDev
 from chipwise.observe.summary import ShareHistogram, Summary, sentence
 
 
-def watched(samples: list[Sample], **prices: float) -> Summary:
-    summary = Summary([SampledDevice("nvidia:0", "NVIDIA H200", chip="H200")], **prices)
+def watched(samples: list[Sample], usd_per_hour: float | None = None, kg_per_kwh: float | None = None) -> Summary:
+    summary = Summary([SampledDevice("nvidia:0", "NVIDIA H200", chip="H200")], usd_per_hour, kg_per_kwh)
     for sample in samples:
         summary.add(sample)
     return summary

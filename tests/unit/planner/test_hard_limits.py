@@ -21,6 +21,7 @@ from chipwise.planner import choosing, quotas
 from chipwise.planner.case import Goals
 from chipwise.planner.explain.reason_words import example_words, missing_words, rule_words, words
 from chipwise.planner.explain.remedy_words import remedy_words
+from chipwise.planner.explain.words import headline
 from chipwise.planner.ground import budget_usd, goals_of
 from chipwise.planner.limits import Rules
 from chipwise.planner.pricing import Priced
@@ -308,7 +309,7 @@ def test_a_default_that_nobody_states_is_told_as_such_and_never_refuses() -> Non
 
 def goals(changes: dict[str, Any], monthly: bool = False) -> Goals:
     work = check(session(), "x", text=yaml.safe_dump({**(SERVE if monthly else TRAIN), "goals": changes})).workload
-    return goals_of(work, Rules(), "cost", None, monthly)
+    return goals_of(session().known, work, Rules(), "cost", None, monthly)
 
 
 @pytest.mark.parametrize(
@@ -547,5 +548,6 @@ def test_a_commitment_that_the_catalog_has_no_terms_of_is_said() -> None:
     clouds = {"clouds": ["runpod"], "commit": "3y"}
     found = planned(SERVE, limits=clouds)
     assert found.winner is not None
-    assert any("no commitment terms of runpod" in note for note in found.notes)
-    assert not any("no commitment terms" in note for note in planned(SERVE, limits={"clouds": ["runpod"]}).notes)
+    assert found.without_terms == "runpod"
+    assert "No price for a commitment is known of runpod" in headline(found)
+    assert not planned(SERVE, limits={"clouds": ["runpod"]}).without_terms

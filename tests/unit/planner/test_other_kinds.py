@@ -353,3 +353,11 @@ def test_live_video_has_a_cost_interval_that_its_speed_makes(session: Session) -
     assert winner is not None
     assert winner.rate_spread > 1.0
     assert winner.low_usd < winner.usd < winner.high_usd
+
+
+def test_live_video_is_kept_up_with_as_surely_as_a_latency_goal(session: Session) -> None:
+    """A stream that falls behind is lost: 40 streams on a chip that takes about 41 are no plan."""
+    video = "source: {codec: h264, resolution: 1080p, fps: 30}\noutputs: [{codec: h264, resolution: 720p, fps: 30}]\n"
+    found = asked(session, f"kind: transcode\nname: a\nstreams: 40\n{video}")
+    assert found.winner is not None
+    assert (found.winner.load_chance or 0.0) >= 0.895

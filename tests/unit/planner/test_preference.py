@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -111,6 +111,12 @@ def test_one_machine_of_a_service_is_no_better_than_two() -> None:
     assert lead(traits(*rows, enough=2.0)) == Lead(0)
 
 
+def test_of_services_at_one_price_the_one_leads_that_outlives_a_machine() -> None:
+    rows = [(100e3, 10.0, 0.0, 1.0, 0), (101e3, 10.0, 0.0, 2.0, 0)]
+    assert lead(traits(*rows, enough=2.0)) == Lead(1, 0, (Advantage.REDUNDANT,))
+    assert lead(traits(*rows)).first == 0
+
+
 def test_a_host_of_another_architecture_counts_as_porting() -> None:
     parts = session().known.parts
     gpus = frozenset({"gpu"})
@@ -119,7 +125,7 @@ def test_a_host_of_another_architecture_counts_as_porting() -> None:
 
 
 def test_a_gpu_that_the_present_rocm_does_not_support_needs_porting_but_to_draw() -> None:
-    parts, kinds = session().known.parts, ported_kinds
+    parts, kinds = session().known.parts, partial(ported_kinds, processors=lambda name: False)
     train = parse("{name: a, kind: train, model: resnet50, samples: 1e6}")
     source = "source: {codec: h264, resolution: 1080p, fps: 30}, outputs: [{codec: hevc, resolution: 1080p, fps: 30}]"
     video = parse(f"{{name: a, kind: transcode, streams: 4, {source}}}")
@@ -130,7 +136,7 @@ def test_a_gpu_that_the_present_rocm_does_not_support_needs_porting_but_to_draw(
 def test_a_program_that_was_measured_on_processors_alone_needs_porting_to_gpus() -> None:
     parts = session().known.parts
     lines = "name: a\nkind: hpc\nsteps: 100\nmeasured: {on: Xeon-Sapphire-Rapids, vcpus: 4, takes: 1s, per: step}"
-    native = ported_kinds(parse(lines))
+    native = ported_kinds(parse(lines), lambda name: name.startswith("Xeon"))
     assert effort(parts["B200"], native) == effort(parts["MI300X"], native) == PORTED
 
 

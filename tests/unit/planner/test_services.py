@@ -20,7 +20,7 @@ from chipwise.money.break_even import BreakEven
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.explain.words import headline
 from chipwise.planner.load.plan import with_recording
-from chipwise.planner.reasons.goals import OverBudget
+from chipwise.planner.reasons.goals import OverBudget, UnsureLatency
 from chipwise.planner.reasons.limits import OtherWeights, RuleKind
 from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.services import offers as planning_services
@@ -65,6 +65,18 @@ def test_services_of_all_kinds_answer_with_lines_that_sum() -> None:
             assert one.usd > 0
         else:
             assert one.refused
+
+
+def test_a_service_on_gpus_keeps_latency_goals_as_surely_as_machines_must() -> None:
+    def unsure(confidence: float) -> set[str]:
+        goals = {"tpot": "25ms", "confidence": confidence}
+        return {
+            f"{one.service} {one.hardware}"
+            for one in found(serve(goals=goals))
+            if any(isinstance(reason, UnsureLatency) for reason in one.refused)
+        }
+
+    assert unsure(0.5) < unsure(0.99)
 
 
 def test_those_that_may_be_used_come_first_the_cheapest_before_the_others() -> None:

@@ -51,6 +51,7 @@ def test_an_engine_compiles_into_what_is_kept() -> None:
 def test_neuron_keeps_what_it_compiled() -> None:
     assert "NEURON_COMPILE_CACHE_URL" in kernel_settings("vllm", CASES["neuron"].node)
     assert "NEURON_COMPILE_CACHE_URL" in kernel_settings("pytorch", CASES["neuron"].node)
+    assert kernel_settings("vllm", CASES["tpu"].node)["VLLM_XLA_CACHE_PATH"].startswith(KERNELS), "else in the user's home"
     assert not kernel_settings("pytorch", SERVE.node)
 
 

@@ -41,6 +41,15 @@ def test_replicas_of_one_machine_take_a_chip_each() -> None:
     assert wanted["device_ids"] == ["${GPU0:-0}"]
 
 
+def test_replicas_on_other_chips_take_their_own_as_well() -> None:
+    """A copy that sees all chips takes the first of them, as every other does."""
+    neuron = replace(BATCH, node=NEURON.node, chips_each=2)
+    assert main(neuron)["devices"] == ["/dev/neuron${GPU0:-0}", "/dev/neuron${GPU1:-1}"]
+    amd = replace(neuron, node=replace(ONE.node, vendor="AMD", chip="MI300X"))
+    assert main(amd)["environment"]["HIP_VISIBLE_DEVICES"] == "${GPU0:-0},${GPU1:-1}"
+    assert "HIP_VISIBLE_DEVICES" not in main(replace(amd, chips_each=0))["environment"]
+
+
 def test_amd_chips_are_device_files() -> None:
     amd = replace(ONE, node=replace(ONE.node, vendor="AMD", chip="MI300X"))
     assert main(amd)["devices"] == ["/dev/kfd", "/dev/dri"]

@@ -129,9 +129,10 @@ def test_no_program_is_written_where_it_would_not_do_what_is_planned() -> None:
     assert isinstance(planned.split, TrainingSplit)
     assert planned.finetuning is not None
     full = replace(planned.finetuning, method="full")
+    small = replace(planned, node=replace(planned.node, chip_memory_bytes=24e9))
     others = [
         replace(planned, split=replace(planned.split, tp=2)),
-        replace(planned, split=replace(planned.split, dp=2, shard=3)),  # weights of four bits in shards
+        replace(small, split=replace(planned.split, dp=2, shard=3)),  # weights of four bits, above the room of one GPU
         replace(planned, finetuning=replace(full, optimizer="adafactor"), split=replace(planned.split, dp=2, shard=3)),
         replace(planned, finetuning=replace(planned.finetuning, optimizer="muon")),
         replace(planned, finetuning=None),
@@ -145,7 +146,7 @@ def test_no_program_is_written_where_it_would_not_do_what_is_planned() -> None:
 
 @pytest.mark.parametrize(
     ("method", "dp", "shard", "written"),
-    [("full", 16, 3, 3), ("full", 8, 1, 1), ("full", 1, 3, 0), ("lora", 8, 3, 3), ("lora", 8, 1, 0)],
+    [("full", 16, 3, 3), ("full", 8, 1, 1), ("full", 1, 3, 0), ("lora", 8, 3, 3), ("lora", 8, 1, 0), ("qlora", 3, 3, 3)],
 )
 def test_a_sharded_plan_gets_the_program_with_its_stage(method: str, dp: int, shard: int, written: int) -> None:
     planned = deployment("finetune")
@@ -156,3 +157,15 @@ def test_a_sharded_plan_gets_the_program_with_its_stage(method: str, dp: int, sh
     assert finetuning.is_written(planned)
     made = {file.path: file.text for file in finetuning.files(planned)}
     assert json.loads(made["finetune.json"])["SHARD"] == written
+
+
+@pytest.mark.parametrize(("shard", "written"), [(3, "adamw"), (0, "adamw-8bit")])
+def test_states_of_eight_bits_are_not_divided(shard: int, written: str) -> None:
+    planned = deployment("finetune")
+    assert isinstance(planned.split, TrainingSplit)
+    assert planned.finetuning is not None
+    wanted = replace(planned.finetuning, method="qlora", optimizer="adamw-8bit")
+    planned = replace(planned, finetuning=wanted, split=replace(planned.split, dp=3, shard=shard))
+    assert finetuning.is_written(planned)
+    made = {file.path: file.text for file in finetuning.files(planned)}
+    assert json.loads(made["finetune.json"])["OPTIMIZER"] == written

@@ -50,9 +50,16 @@ def test_own_programs_and_own_weights_need_neither() -> None:
 
 def test_an_engine_has_the_time_that_its_start_is_predicted_to_take() -> None:
     large, small = model("x/y", 140 * GB), model("x/y", 16 * GB)
-    assert loading_seconds(small) <= READY_S < loading_seconds(large)
-    assert dict(patient(VLLM, large).env)[READY_KEY] == str(loading_seconds(large))
-    assert patient(VLLM, small) == VLLM
+    assert loading_seconds(small, "gpu") <= READY_S < loading_seconds(large, "gpu")
+    assert dict(patient(VLLM, large, "gpu").env)[READY_KEY] == str(loading_seconds(large, "gpu"))
+    assert patient(VLLM, small, "gpu") == VLLM
     own = replace(VLLM, env=((READY_KEY, "9000"),))
-    assert patient(own, large) == own
-    assert patient(replace(VLLM, engine="tgi"), large).env == ()
+    assert patient(own, large, "gpu") == own
+    assert patient(replace(VLLM, engine="tgi"), large, "gpu").env == ()
+
+
+@pytest.mark.parametrize(("kind", "compiling_s"), [("neuron", 1200), ("tpu", 1800)])
+def test_what_compiles_whole_graphs_has_the_time_for_it_even_with_a_small_model(kind: str, compiling_s: int) -> None:
+    small = model("x/y", 16 * GB)
+    assert loading_seconds(small, kind) >= compiling_s
+    assert int(dict(patient(VLLM, small, kind).env)[READY_KEY]) >= compiling_s

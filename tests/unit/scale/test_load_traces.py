@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from chipwise.errors import BadInput
-from chipwise.scale.load import Load
+from chipwise.scale.load import RequestLoad
 from chipwise.scale.load_traces import read_load
 
 
-def load(text: str, gaps: bool = False) -> Load:
+def load(text: str, gaps: bool = False) -> RequestLoad:
     return read_load("load.csv", text.encode(), gaps=gaps)
 
 
@@ -86,6 +86,10 @@ def test_rates_of_clients_are_summed() -> None:
         ("size,weight\n1,2\n", "which are no load"),
         ("timestamp,value\n1,2\n3,4\n", "which are no load"),
         ('{"timestamp": 1}\n', "is not JSON lines"),
+        ('{"timestamp": 1' + "0" * 400 + ', "input_length": 1, "output_length": 1}\n', "is not JSON lines"),
+        ("timestamp\n0\n1e300\n", "covers more than 366 days"),
+        ("time,requests\n0,4\n60,1e308\n", "line 3: requests is 1e+308"),
+        ("timestamp," + "x" * 140_000 + "\n0,1\n", "is no table: field larger"),
     ],
     ids=str,
 )

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from chipwise.errors import BadInput
-from chipwise.scale.load import Floats, Load, load_of
+from chipwise.scale.load import Floats, RequestLoad, load_of
 from chipwise.scale.serving import BeginScaling, ScaledService, ServeSignals
 from chipwise.scale.simulator.clairvoyant import bare_work_hours, clairvoyant
 from chipwise.scale.simulator.pooled import PooledQueue
-from chipwise.scale.simulator.scaling import Fleet, play
+from chipwise.scale.simulator.scaling import ReplicaFleet, play
 from chipwise.scale.simulator.servers import ServerQueue
 from chipwise.scale.simulator.synthetic_load import SyntheticLoad, synthetic_load
 from effort import cases
@@ -27,14 +27,14 @@ def changing(seed: int, most: int) -> BeginScaling:
     return lambda service: lambda signals: float(chance.integers(1, most + 1))
 
 
-def poisson(per_s: float, count: int, *, work: str, seed: int = 1) -> Load:
+def poisson(per_s: float, count: int, *, work: str, seed: int = 1) -> RequestLoad:
     chance = np.random.default_rng(seed)
     times = np.cumsum(chance.exponential(1.0 / per_s, count))
     return load_of(work, times, work=chance.exponential(1.0, count) if work == "exponential" else None)
 
 
 def fixed(replicas: int, **settings: float) -> ScaledService:
-    return ScaledService(replica_per_s=1.0, least=replicas, most=replicas, **settings)  # type: ignore[arg-type]
+    return ScaledService(replica_per_s=1.0, least_replicas=replicas, most_replicas=replicas, **settings)
 
 
 def erlang_c(servers: int, offered: float) -> float:
@@ -64,12 +64,12 @@ def test_one_server_waits_as_one_pooled_replica_does() -> None:
     load = poisson(0.8, 3000, work="exponential")
     pooled, servers = (play(load, fixed(1), constant(1), queue) for queue in (PooledQueue, ServerQueue))
     np.testing.assert_allclose(servers.waits_s, pooled.waits_s, atol=1e-6)
-    assert servers.within == pooled.within
+    assert servers.punctual == pooled.punctual
 
 
 def noting(service: ScaledService, seed: int, speeds: list[tuple[float, int]]) -> BeginScaling:
     """Replicas by chance; `speeds` gets from when on how many are ready."""
-    rule, fleet = changing(seed, 6)(service), Fleet(service, 0)
+    rule, fleet = changing(seed, 6)(service), ReplicaFleet(service, 0)
 
     def decide(signals: ServeSignals) -> float:
         if not speeds:
@@ -98,7 +98,7 @@ def test_pooled_waits_are_those_of_a_plain_loop_over_events() -> None:
         np.testing.assert_allclose(outcome.waits_s[began], expected[began], atol=1e-6)
 
 
-def by_events(load: Load, speeds: list[tuple[float, int]]) -> Floats:
+def by_events(load: RequestLoad, speeds: list[tuple[float, int]]) -> Floats:
     """One request after another, each worked off piece by piece."""
     free, waits = 0.0, []
     for arrival, work in zip(load.times_s, load.work, strict=True):
@@ -119,7 +119,7 @@ def by_events(load: Load, speeds: list[tuple[float, int]]) -> Floats:
 
 
 def test_replicas_are_paid_from_their_order_and_the_newest_end_first() -> None:
-    fleet = Fleet(ScaledService(replica_per_s=1.0, cold_start_s=20.0), 2)
+    fleet = ReplicaFleet(ScaledService(replica_per_s=1.0, cold_start_s=20.0), 2)
     assert fleet.want(5) == 0
     assert fleet.pass_to(10.0) == []
     assert fleet.want(6) == 0

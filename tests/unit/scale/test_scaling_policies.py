@@ -96,6 +96,7 @@ def test_the_seasonal_forecast_orders_what_came_the_day_before() -> None:
 @pytest.mark.parametrize("module", EVERY, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_every_policy_answers_whatever_comes(module: object) -> None:
     begin: BeginScaling = module.begin  # type: ignore[attr-defined]
+    assert module.RENDERS  # type: ignore[attr-defined]
     decide, chance = begin(SERVICE), np.random.default_rng(1)
     for tick in range(60):
         load = float(chance.choice([0.0, 1.0, 1e6]))

@@ -49,7 +49,7 @@ def test_a_full_replica_answers_what_the_performance_model_says() -> None:
     prompt, answer, count = round(server.prompt_tokens), round(server.answer_tokens), 3 * server.slots
     speed = TokenSpeed(steps_s=server.steps_s, prompt_token_s=server.prompt_s / prompt, kv_tokens=10**9, chunk=512)
     _, ends, _ = answered(requests([0.0] * count, [prompt] * count, [answer] * count), speed, 1, compiled=False)
-    assert count / ends.max() == pytest.approx(float(service.capacity[0]), rel=0.1)
+    assert count / ends.max() == pytest.approx(float(service.capacity[0]), rel=0.02)
 
 
 def test_compiled_and_plain_give_the_same_to_the_last_bit() -> None:
@@ -60,6 +60,6 @@ def test_compiled_and_plain_give_the_same_to_the_last_bit() -> None:
         chance.integers(1, 40, 300).tolist(),
         chance.integers(1, 20, 300).tolist(),
     )
-    speed = TokenSpeed(steps_s=0.05 + 0.01 * np.arange(9), prompt_token_s=0.003, kv_tokens=200, chunk=16)
+    speed = TokenSpeed(steps_s=0.05 + 0.01 * np.arange(9.0), prompt_token_s=0.003, kv_tokens=200, chunk=16)
     for plain, compiled in zip(answered(load, speed, 3, compiled=False), answered(load, speed, 3, compiled=True), strict=True):
         np.testing.assert_array_equal(plain, compiled)

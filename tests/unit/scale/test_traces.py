@@ -43,6 +43,11 @@ def test_what_one_means_is_said_or_follows_from_prices() -> None:
         (b"", "no ticks"),
         (b'{"metadata": {"gap_seconds": 600}}', 'no list "data"'),
         (b'{"metadata": {"gap_seconds": -1}, "data": [1]}', "above zero"),
+        (b'{"metadata": {"gap_seconds": 1' + b"0" * 400 + b'}, "data": [1]}', "at most a day"),
+        (b'{"metadata": {"gap_seconds": 1e308}, "data": [1]}', "at most a day"),
+        (b"[0, 1" + b"0" * 400 + b"]", "tick 2 is '10000"),
+        (b"[0, 1e308]", "tick 2 is '1e[+]308'"),
+        (b"0\n" + b"1" * 200_000 + b"\n", "no table: field larger"),
         (b"[0, 1", "not JSON"),
         (b"0\n1\n-1\n", "tick 3 is '-1'"),
         (b"0\nspot\n", "tick 2 is 'spot'"),
@@ -52,7 +57,7 @@ def test_what_one_means_is_said_or_follows_from_prices() -> None:
     ],
 )
 def test_what_is_wrong_with_a_trace_is_one_sentence(content: bytes, sentence: str) -> None:
-    tick_s = None if content in (b"[0, 1]",) or b"-1}" in content else 600.0
+    tick_s = None if content in (b"[0, 1]",) or b"gap" in content else 600.0
     with pytest.raises(BadInput, match=sentence):
         read_series("trace", content, tick_s=tick_s)
 

@@ -4,26 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import NamedTuple
 
-from chipwise.serve.metrics import Finished
+from chipwise.serving.metrics import Finished
 
-# Paths, statuses and identifiers have been checked: nothing in them needs escaping. Names are the operator's, as JSON.
-_LINE = (
-    '{"time":%.3f,"id":"%s","path":"%s","status":%d,"key":%s,"pool":%s,"replica":%s,"attempts":%d,"queue_us":%s,'
-    '"first_token_us":%s,"us":%d,"prompt_tokens":%d,"answer_tokens":%d,"bytes":%d,"error":"%s"}\n'
-)
 MOST_LINES = 10_000  # that wait to be written; when the disk is slower, lines are dropped and counted
-
-
-class Served(NamedTuple):
-    """Who answered a request."""
-
-    request_id: str
-    pool: str = ""
-    replica: str = ""
-    attempts: int = 0
-    sent_bytes: int = 0
 
 
 class AccessLog:
@@ -33,32 +17,21 @@ class AccessLog:
         self._lines: list[str] = []
         self._dropped = 0
 
-    def add(self, request: Finished, served: Served) -> None:
+    def add(self, request: Finished) -> None:
         if self._write is None:
             return
         if len(self._lines) >= MOST_LINES:
             self._dropped += 1
             return
+        # Paths, statuses and identifiers have been checked: nothing in them needs escaping.
         first, queue = request.first_token_s, request.queue_s
         self._lines.append(
-            _LINE
-            % (
-                self._wall_time(),
-                served.request_id,
-                request.path,
-                request.status,
-                _text(request.key),
-                _text(served.pool),
-                _text(served.replica),
-                served.attempts,
-                "null" if queue is None else int(1e6 * queue),
-                "null" if first is None else int(1e6 * first),
-                int(1e6 * request.total_s),
-                request.prompt_tokens,
-                request.answer_tokens,
-                served.sent_bytes,
-                request.error,
-            )
+            f'{{"time":{self._wall_time():.3f},"id":"{request.id}","path":"{request.path}","status":{request.status},'
+            f'"key":{_quoted[request.key]},"pool":{_quoted[request.pool]},"replica":{_quoted[request.replica]},'
+            f'"attempts":{request.attempts},"queue_us":{"null" if queue is None else int(1e6 * queue)},'
+            f'"first_token_us":{"null" if first is None else int(1e6 * first)},"us":{int(1e6 * request.total_s)},'
+            f'"prompt_tokens":{int(request.prompt_tokens)},"answer_tokens":{int(request.answer_tokens)},'
+            f'"bytes":{request.sent_bytes},"error":"{request.error}"}}\n'
         )
 
     def flush(self) -> None:
@@ -71,12 +44,12 @@ class AccessLog:
         self._write("".join(lines).encode())
 
 
-_TEXTS: dict[str, str] = {}
+class _Quoted(dict[str, str]):
+    """Names as JSON. They come from the configuration, so there are few."""
+
+    def __missing__(self, name: str) -> str:
+        quoted = self[name] = json.dumps(name)
+        return quoted
 
 
-def _text(name: str) -> str:
-    """As JSON. Names come from the configuration, so there are few."""
-    quoted = _TEXTS.get(name)
-    if quoted is None:
-        quoted = _TEXTS[name] = json.dumps(name)
-    return quoted
+_quoted = _Quoted()

@@ -6,14 +6,13 @@ import asyncio
 from collections import OrderedDict
 from typing import cast
 
-from chipwise.adapters.http.access_log import Served
 from chipwise.adapters.http.exchange import Exchange
 from chipwise.adapters.http.framing import Body, body_of
 from chipwise.adapters.http.heads import BadMessage, RequestHead, read_request
 from chipwise.adapters.http.local_replies import error_document, reply
 from chipwise.adapters.http.state import GatewayState
-from chipwise.serve.endpoints import Dialect
-from chipwise.serve.metrics import Finished
+from chipwise.serving.endpoints import Dialect
+from chipwise.serving.metrics import Finished
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 PARTING_S = 2.0  # for a client to read the last answer before its connection is cut
@@ -124,15 +123,15 @@ class ClientConnection(asyncio.Protocol):
         head = read_request(data[:end], sizes.headers)
         exchange = self._exchange = Exchange(self._state, self, head)
         start = end + 4
-        self._buffer = data[start:]
         if not exchange.check_head():
+            self._buffer = b"" if self._is_parting else data[start:]
             return not self._is_parting
         length = head.length
         if 0 <= length <= len(data) - start:
-            body = self._buffer[:length]
-            self._buffer = self._buffer[length:]
-            self._begin(exchange, body)
+            self._buffer = data[start + length :]
+            self._begin(exchange, data[start : start + length])
             return True
+        self._buffer = data[start:]
         self._head = head
         self._body = body_of(length)
         self._since = self._state.now()
@@ -181,9 +180,9 @@ class ClientConnection(asyncio.Protocol):
         document = error_document(Dialect.OPENAI, bad.status, "bad_request", f"The request is not valid: {bad.reason}.")
         retry = 1.0 if bad.status == 503 else None
         self.write(reply(bad.status, document, request_id, closes=True, retry_after_s=retry))
-        refused = Finished(path="other", status=bad.status, key=NOBODY, team=NOBODY, error="bad_request")
+        refused = Finished(id=request_id, path="other", status=bad.status, key=NOBODY, team=NOBODY, error="bad_request")
         self._state.metrics.count(refused)
-        self._state.log.add(refused, Served(request_id))
+        self._state.log.add(refused)
         self._part()
 
     # ---- writing

@@ -32,15 +32,17 @@ class LengthBody(Body):
     __slots__ = ("_left",)
 
     def __init__(self, length: int) -> None:
-        super().__init__()
+        self.spans: list[Span] = []
         self._left = length
         self.done = length == 0
         self.at_boundary = False
 
     def feed(self, data: bytes, start: int = 0) -> int:
-        end = min(len(data), start + self._left)
+        end = start + self._left
+        if end > len(data):
+            end = len(data)
         self._left -= end - start
-        self.done = self._left == 0
+        self.done = not self._left
         self.spans = [(start, end)]
         return end
 
@@ -56,6 +58,8 @@ class CloseBody(Body):
 
 
 _SIZE, _CONTENT, _CONTENT_END, _TRAILER = range(4)
+_KNOWN_SIZES = {b"%x" % length: length for length in range(1, 4096)}
+LONGEST_KNOWN_SIZE = 5  # with its end of line
 
 
 class ChunkedBody(Body):
@@ -70,6 +74,12 @@ class ChunkedBody(Body):
 
     def feed(self, data: bytes, start: int = 0) -> int:
         position, size = start, len(data)
+        if self.at_boundary:  # most often one event comes as one chunk
+            line_end = data.find(b"\r\n", start, start + LONGEST_KNOWN_SIZE)
+            length = _KNOWN_SIZES.get(data[start:line_end]) if line_end > 0 else None
+            if length is not None and line_end + length + 4 == size and data.endswith(b"\r\n"):
+                self.spans = [(line_end + 2, size - 2)]
+                return size
         spans: list[Span] = []
         self.spans = spans
         while position < size:

@@ -7,6 +7,7 @@ import ipaddress
 import resource
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from chipwise.errors import BadInput
 
 TICK_S = 0.1
 TICKS_PER_CLIENT_CHECK = 5
+LET_GO_S = 5.0  # for clients that keep idle connections, after a successor has taken over
 SPARE_FILES = 128  # for all that is no connection
 
 
@@ -35,7 +37,14 @@ class Door:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(self.certificate, self.private_key)
+        try:
+            context.load_cert_chain(self.certificate, self.private_key)
+        except (OSError, ssl.SSLError) as error:  # a missing file is named by neither
+            files = " with ".join(str(path) for path in (self.certificate, self.private_key) if path is not None)
+            raise BadInput(
+                f"The certificate {files} cannot be used: {error.strerror or error}.",
+                remedy="Give a certificate and its key as PEM files that this user can read.",
+            ) from error
         return context
 
 
@@ -85,20 +94,35 @@ class Gateway:
         if self._ticks % TICKS_PER_CLIENT_CHECK == 0:
             self._clients.check_times(self.state.now())
 
-    async def drain(self, longest_s: float) -> bool:
-        """Takes no new connection, answers what was begun, and closes; whether all was answered in time."""
-        self.state.is_draining = True
+    @property
+    def listening(self) -> int:
+        """The file descriptor of the socket that clients connect to, for a successor."""
+        assert self._server is not None
+        return self._server.sockets[0].fileno()
+
+    async def drain(self, longest_s: float, has_successor: bool = False) -> bool:
+        """Takes no new connection, answers what was begun, and closes; whether all was answered in time.
+
+        With a successor that listens on the same socket, a client that keeps its connection open gets its next answer here,
+        and with it the end of the connection; one that asks nothing more is let go after a while.
+        """
+        self.state.is_draining, self.state.has_successor = True, has_successor
         if self._server is not None:
             self._server.close()
+        if has_successor:
+            await self._wait(lambda: not self._clients.all, min(longest_s, LET_GO_S))
         for client in list(self._clients.all):
             client.close_if_idle()
-        end = self.state.now() + longest_s
-        while self.state.pending and self.state.now() < end:
-            await asyncio.sleep(0.02)
+        await self._wait(lambda: not self.state.pending, longest_s)
         was_all = not self.state.pending
         await asyncio.sleep(0.05)  # for the last bytes
         self.close()
         return was_all
+
+    async def _wait(self, is_over: Callable[[], bool], longest_s: float) -> None:
+        end = self.state.now() + longest_s
+        while not is_over() and self.state.now() < end:
+            await asyncio.sleep(0.02)
 
     def close(self) -> None:
         if self._tick is not None:

@@ -7,7 +7,9 @@ other than chunked, targets that are no path, and HTTP versions other than 1.0 a
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Generic, NamedTuple, TypeVar
 
 GOOD = bytes([9, *range(0x20, 0x7F), *range(0x80, 0x100)])
 TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -18,14 +20,10 @@ STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\r\n]*)?")
 
 CHUNKED = -1  # in place of a length
 UNTIL_CLOSE = -2
-BAD_NAME = "a header without a valid name"
+MOST_LINES, LONGEST_LINE = 4096, 256  # that are remembered
 
 # Between two neighbours only (RFC 9110, 7.6.1), or written again here.
-_HOP = frozenset(
-    b"connection keep-alive proxy-connection te trailer transfer-encoding upgrade content-length expect "
-    b"proxy-authenticate proxy-authorization".split()
-)
-_OWN_OF_REQUEST = frozenset((b"host", b"authorization", b"accept-encoding", b"x-request-id"))
+_HOP = frozenset(b"keep-alive proxy-connection te trailer upgrade proxy-authenticate proxy-authorization".split())
 
 
 class BadMessage(Exception):
@@ -37,13 +35,17 @@ class BadMessage(Exception):
         self.status = status
 
 
-class RequestHead(NamedTuple):
+class RequestLine(NamedTuple):
     method: str
     path: str  # without its query
-    target: bytes
+    is_old: bool  # HTTP/1.0: knows no chunks
+    forwarded: bytes  # as it is written to a replica
+
+
+class RequestHead(NamedTuple):
+    line: RequestLine
     length: int  # of the body; CHUNKED
     keeps_alive: bool
-    is_old: bool  # HTTP/1.0: knows no chunks
     expects_continue: bool
     authorization: bytes
     request_id: bytes
@@ -58,13 +60,127 @@ class ResponseHead(NamedTuple):
     passed_lines: list[bytes]
 
 
-def _lines(head: bytes, most_headers: int) -> list[bytes]:
-    lines = head.split(b"\r\n")
-    if head.translate(None, GOOD) != b"\r\n" * (len(lines) - 1):
+Meaning = TypeVar("Meaning")
+
+
+class Remembered(dict[bytes, Meaning], Generic[Meaning]):
+    """Lines and their meaning. Neighbours send the same ones again and again, so each is checked once. What is unlike all
+    others is not kept, nor more than MOST_LINES."""
+
+    def __init__(self, read: Callable[[bytes], Meaning], keeps: Callable[[Meaning], bool] = lambda _: True) -> None:
+        self._read = read
+        self._keeps = keeps
+
+    def __missing__(self, line: bytes) -> Meaning:
+        meaning = self._read(line)
+        if len(line) <= LONGEST_LINE and self._keeps(meaning):
+            if len(self) >= MOST_LINES:
+                self.clear()
+            self[line] = meaning
+        return meaning
+
+
+class HeaderUse(Enum):
+    """What a header is for."""
+
+    FORWARDED = auto()
+    STREAM = auto()  # passed: the answer is a stream of events
+    LEFT_OUT = auto()
+    LENGTH = auto()
+    CHUNKS = auto()
+    OTHER_CODING = auto()
+    CLOSE = auto()
+    CONTINUE = auto()
+    OTHER_EXPECTATION = auto()
+    HOST = auto()
+    AUTHORIZATION = auto()
+    REQUEST_ID = auto()
+
+
+# Names of the module: looking up a member of an enumeration is slow, and this is done for each line of each head.
+(
+    FORWARDED,
+    STREAM,
+    LEFT_OUT,
+    LENGTH,
+    CHUNKS,
+    OTHER_CODING,
+    CLOSE,
+    CONTINUE,
+    OTHER_EXPECTATION,
+    HOST,
+    AUTHORIZATION,
+    REQUEST_ID,
+) = HeaderUse
+Header = tuple[HeaderUse, bytes]  # with its value
+
+
+def _name_and_value(line: bytes) -> tuple[bytes, bytes]:
+    name, colon, value = line.partition(b":")
+    if line.translate(None, GOOD):
         raise BadMessage("control characters in a head")
-    if len(lines) - 1 > most_headers:
-        raise BadMessage("too many headers", 431)
-    return lines
+    if not colon or not name or name.translate(None, TOKEN):
+        raise BadMessage("a header without a valid name")
+    return name.lower(), value.strip(b" \t")
+
+
+def _between_neighbours(name: bytes, value: bytes) -> HeaderUse | None:
+    """Headers that mean the same in both directions."""
+    if name == b"content-length":
+        return LENGTH
+    if name == b"transfer-encoding":
+        return CHUNKS if value.lower() == b"chunked" else OTHER_CODING
+    if name == b"connection":
+        return CLOSE if b"close" in value.lower() else LEFT_OUT
+    return LEFT_OUT if name in _HOP else None
+
+
+_OF_REQUESTS = {
+    b"host": HOST,
+    b"authorization": AUTHORIZATION,
+    b"x-request-id": REQUEST_ID,
+    b"accept-encoding": LEFT_OUT,  # tokens are counted in what passes
+}
+
+
+def _request_header(line: bytes) -> Header:
+    name, value = _name_and_value(line)
+    if name == b"expect":
+        return CONTINUE if value.lower() == b"100-continue" else OTHER_EXPECTATION, value
+    return _between_neighbours(name, value) or _OF_REQUESTS.get(name, FORWARDED), value
+
+
+def _response_header(line: bytes) -> Header:
+    name, value = _name_and_value(line)
+    if name in (b"expect", b"x-request-id"):
+        return LEFT_OUT, value
+    use = _between_neighbours(name, value)
+    if use is None:
+        is_stream = name == b"content-type" and b"text/event-stream" in value.lower()
+        use = STREAM if is_stream else FORWARDED
+    return use, value
+
+
+def _request_line(line: bytes) -> RequestLine:
+    first = REQUEST_LINE.fullmatch(line)
+    if first is None:
+        raise BadMessage("no request line of HTTP/1.1")
+    method, target, minor = first.groups()
+    path = target.partition(b"?")[0]
+    return RequestLine(method.decode("ascii"), path.decode("ascii"), minor == b"0", b"%b %b HTTP/1.1" % (method, target))
+
+
+def _status_line(line: bytes) -> tuple[int, bool]:
+    """And whether the answer is of HTTP/1.1."""
+    first = STATUS_LINE.fullmatch(line)
+    if first is None or line.translate(None, GOOD):
+        raise BadMessage("no status line of HTTP/1.1")
+    return int(first[2]), first[1] == b"1"
+
+
+_request_lines, _status_lines = Remembered(_request_line), Remembered(_status_line)
+_request_headers = Remembered(_request_header, lambda header: header[0] is not REQUEST_ID)
+_response_headers = Remembered(_response_header)
 
 
 def _length(value: bytes, before: int | None) -> int:
@@ -77,60 +193,49 @@ def _length(value: bytes, before: int | None) -> int:
 
 def read_request(head: bytes, most_headers: int = 100) -> RequestHead:
     """Of the bytes before the empty line."""
-    lines = _lines(head, most_headers)
-    first = REQUEST_LINE.fullmatch(lines[0])
-    if first is None:
-        raise BadMessage("no request line of HTTP/1.1")
-    target = first[2]
-    is_old = first[3] == b"0"
+    lines = head.split(b"\r\n")
+    if len(lines) - 1 > most_headers:
+        raise BadMessage("too many headers", 431)
+    first = _request_lines[lines.pop(0)]
     length: int | None = None
     is_chunked = expects = closes = False
     hosts = 0
     authorization = request_id = b""
     passed_lines: list[bytes] = []
-    for line in lines[1:]:
-        name, colon, value = line.partition(b":")
-        if not colon or not name or name.translate(None, TOKEN):
-            raise BadMessage(BAD_NAME)
-        name = name.lower()
-        if name in _HOP:
-            value = value.strip(b" \t")
-            if name == b"content-length":
-                length = _length(value, length)
-            elif name == b"transfer-encoding":
-                if is_chunked or value.lower() != b"chunked" or is_old:
-                    raise BadMessage("a transfer coding other than chunked", 501)
-                is_chunked = True
-            elif name == b"connection":
-                closes = closes or b"close" in value.lower()
-            elif name == b"expect":
-                if value.lower() != b"100-continue":
-                    raise BadMessage("an unknown expectation", 417)
-                expects = True
-        elif name in _OWN_OF_REQUEST:
-            value = value.strip(b" \t")
-            if name == b"host":
-                hosts += 1
-            elif name == b"authorization":
-                if authorization:
-                    raise BadMessage("more than one authorization")
-                authorization = value
-            elif name == b"x-request-id":
-                request_id = value
-        else:
+    headers = _request_headers
+    for line in lines:
+        use, value = headers[line]
+        if use is FORWARDED:
             passed_lines.append(line)
+        elif use is HOST:
+            hosts += 1
+        elif use is LENGTH:
+            length = _length(value, length)
+        elif use is AUTHORIZATION:
+            if authorization:
+                raise BadMessage("more than one authorization")
+            authorization = value
+        elif use is REQUEST_ID:
+            request_id = value
+        elif use is CLOSE:
+            closes = True
+        elif use is CHUNKS or use is OTHER_CODING:
+            if is_chunked or use is OTHER_CODING or first.is_old:
+                raise BadMessage("a transfer coding other than chunked", 501)
+            is_chunked = True
+        elif use is CONTINUE:
+            expects = True
+        elif use is OTHER_EXPECTATION:
+            raise BadMessage("an unknown expectation", 417)
     if is_chunked and length is not None:
         raise BadMessage("a length beside chunks")
-    if hosts > 1 or (hosts == 0 and not is_old):
+    if hosts != 1 and (hosts or not first.is_old):
         raise BadMessage("not exactly one host")
     return RequestHead(
-        method=first[1].decode("ascii"),
-        path=target.partition(b"?")[0].decode("ascii"),
-        target=target,
-        length=CHUNKED if is_chunked else length or 0,
-        keeps_alive=not closes and not is_old,
-        is_old=is_old,
-        expects_continue=expects and not is_old,
+        first,
+        CHUNKED if is_chunked else length or 0,
+        keeps_alive=not closes and not first.is_old,
+        expects_continue=expects and not first.is_old,
         authorization=authorization,
         request_id=request_id,
         passed_lines=passed_lines,
@@ -138,32 +243,29 @@ def read_request(head: bytes, most_headers: int = 100) -> RequestHead:
 
 
 def read_response(head: bytes, most_headers: int = 200) -> ResponseHead:
-    lines = _lines(head, most_headers)
-    first = STATUS_LINE.fullmatch(lines[0])
-    if first is None:
-        raise BadMessage("no status line of HTTP/1.1")
-    status = int(first[2])
+    lines = head.split(b"\r\n")
+    if len(lines) - 1 > most_headers:
+        raise BadMessage("too many headers", 431)
+    status, is_new = _status_lines[lines.pop(0)]
     length: int | None = None
     is_chunked = closes = is_stream = False
     passed_lines: list[bytes] = []
-    for line in lines[1:]:
-        name, colon, value = line.partition(b":")
-        if not colon or not name or name.translate(None, TOKEN):
-            raise BadMessage(BAD_NAME)
-        name = name.lower()
-        if name in _HOP:
-            value = value.strip(b" \t").lower()
-            if name == b"content-length":
-                length = _length(value, length)
-            elif name == b"transfer-encoding":
-                if is_chunked or value != b"chunked":
-                    raise BadMessage("a transfer coding other than chunked")
-                is_chunked = True
-            elif name == b"connection":
-                closes = closes or b"close" in value
-        elif name != b"x-request-id":
-            is_stream = is_stream or (name == b"content-type" and b"text/event-stream" in value.lower())
+    headers = _response_headers
+    for line in lines:
+        use, value = headers[line]
+        if use is FORWARDED:
             passed_lines.append(line)
+        elif use is LENGTH:
+            length = _length(value, length)
+        elif use is CHUNKS or use is OTHER_CODING:
+            if is_chunked or use is OTHER_CODING:
+                raise BadMessage("a transfer coding other than chunked")
+            is_chunked = True
+        elif use is STREAM:
+            is_stream = True
+            passed_lines.append(line)
+        elif use is CLOSE:
+            closes = True
     if is_chunked and length is not None:
         raise BadMessage("a length beside chunks")
     if status < 200 or status in (204, 304):
@@ -172,5 +274,5 @@ def read_response(head: bytes, most_headers: int = 200) -> ResponseHead:
         framing = CHUNKED
     else:
         framing = UNTIL_CLOSE if length is None else length
-    keeps_alive = not closes and first[1] == b"1" and framing != UNTIL_CLOSE
-    return ResponseHead(status=status, length=framing, keeps_alive=keeps_alive, is_stream=is_stream, passed_lines=passed_lines)
+    keeps_alive = not closes and is_new and framing != UNTIL_CLOSE
+    return ResponseHead(status, length=framing, keeps_alive=keeps_alive, is_stream=is_stream, passed_lines=passed_lines)

@@ -7,8 +7,9 @@ waits, and its waiting counts, for its times start when it was due.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -17,13 +18,15 @@ from numpy.typing import NDArray
 
 from chipwise.adapters.http.framing import Body
 from chipwise.adapters.http.heads import ResponseHead
-from chipwise.adapters.http.passing import PassedAnswer
+from chipwise.adapters.http.passing import AnswerCount
 from chipwise.adapters.http.replica_connection import Connections, Fault, ReplicaConnection
-from chipwise.serve.load_report import Shots
-from chipwise.serve.replica import Address, Replica
+from chipwise.serving.load_report import Shots
+from chipwise.serving.replica import Address, Replica
 
 LEAD_S = 0.1  # before the first request is due
 NOT_ENDED = "not_ended"
+PROGRESS_S = 0.5
+MOST_HEAD = 1 << 16  # bytes of an answer's head
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class Target:
     address: Address
     path: str = "/v1/chat/completions"
     headers: tuple[str, ...] = ()  # lines, such as an authorization
+    is_secure: bool = False  # https
 
     def message(self, body: bytes) -> bytes:
         lines = [
@@ -58,10 +62,10 @@ class _Shot:
     def __init__(self, test: LoadTest, number: int) -> None:
         self._test = test
         self._number = number
-        self._answer: PassedAnswer | None = None
+        self._answer: AnswerCount | None = None
 
     def answer_began(self, head: ResponseHead, body: Body) -> None:
-        self._answer = PassedAnswer(head, b"", False, True)
+        self._answer = AnswerCount(head.is_stream)
         if head.status != 200:
             self._test.errors[self._number] = f"status_{head.status}"
 
@@ -69,12 +73,12 @@ class _Shot:
         test, number, answer = self._test, self._number, self._answer
         assert answer is not None
         before = answer.events
-        answer.take(data, body)
+        answer.note(data, body)
         if test.first_s[number] != test.first_s[number] and (answer.events > before or not answer.is_stream):
             test.first_s[number] = test.elapsed()
         if body.done:
             test.events[number] = answer.events
-            reported = answer.usage().answer_tokens
+            _, reported = answer.usage()
             test.finished(number, float(answer.events if reported is None else reported))
 
     def answer_failed(self, fault: Fault) -> None:
@@ -86,8 +90,17 @@ class _Shot:
 
 
 class LoadTest:
-    def __init__(self, target: Target, due_s: NDArray[np.float64], bodies: Sequence[bytes], patience: Patience) -> None:
-        """Request i sends `bodies[i % len(bodies)]`."""
+    def __init__(
+        self,
+        target: Target,
+        due_s: NDArray[np.float64],
+        bodies: Sequence[bytes],
+        patience: Patience,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> None:
+        """Request i sends `bodies[i % len(bodies)]`. `progress` is told now and then how many are over, and the seconds."""
+        self._progress = progress
+        self._tls = ssl.create_default_context() if target.is_secure else None
         self._messages = [target.message(body) for body in bodies]
         self._due = due_s.tolist()
         self._patience = patience
@@ -110,10 +123,14 @@ class LoadTest:
 
     async def run(self) -> Shots:
         loop = self._loop = asyncio.get_running_loop()
-        self._connections = Connections(self._replica, 1 << 16, self._patience.connect_s, monotonic)
+        self._connections = Connections(
+            self._replica, most_head=MOST_HEAD, connect_s=self._patience.connect_s, now=monotonic, tls=self._tls
+        )
         self._done = asyncio.Event()
         self._start = monotonic() + LEAD_S
         loop.call_later(LEAD_S, self._send_due)
+        if self._progress is not None:
+            loop.call_later(PROGRESS_S, self._tell)
         longest = LEAD_S + (self._due[-1] if self._due else 0.0) + self._patience.answer_s
         try:
             async with asyncio.timeout(longest):
@@ -145,6 +162,11 @@ class LoadTest:
             self._loop.call_later(due[number] - now, self._send_due)
         elif not count:
             self._done.set()
+
+    def _tell(self) -> None:
+        if self._progress is not None and self._left:
+            self._progress(len(self._due) - self._left, self.elapsed())
+            self._loop.call_later(PROGRESS_S, self._tell)
 
     def send(self, number: int) -> None:
         connection = self._connections.idle()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from http import HTTPStatus
 
-from chipwise.serve.endpoints import Dialect
+from chipwise.serving.endpoints import Dialect
 
 JSON = "application/json"
 _TYPES = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}

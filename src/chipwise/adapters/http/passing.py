@@ -6,7 +6,6 @@ import json
 import re
 from enum import Enum, auto
 from http import HTTPStatus
-from typing import NamedTuple
 
 from chipwise.adapters.http.framing import Body
 from chipwise.adapters.http.heads import UNTIL_CLOSE, ResponseHead
@@ -23,49 +22,60 @@ class Passing(Enum):
     IN_CHUNKS = auto()  # a body that ends by closing, for a client that stays
 
 
-class Usage(NamedTuple):
-    """As the replica reports it; None: it does not."""
-
-    prompt_tokens: int | None
-    answer_tokens: int | None
+AS_IS, CONTENT, IN_CHUNKS = Passing  # looking up a member each time is slow
 
 
-class PassedAnswer:
+class AnswerCount:
+    """Events of an answer, and the tokens that it reports, counted while its bytes come."""
+
+    __slots__ = ("_before", "_before_that", "_last", "events", "is_stream")
+
+    def __init__(self, is_stream: bool) -> None:
+        self.is_stream = is_stream
+        self.events = 0
+        self._last = self._before = self._before_that = b""
+
+    def note(self, data: bytes, body: Body) -> None:
+        if self.is_stream:
+            for start, end in body.spans:
+                # An event begins with a line `data:`. Content is JSON, in which no line begins.
+                self.events += data.count(b"\ndata:", start, end) + data.startswith(b"data:", start, end)
+        self._before_that, self._before, self._last = self._before, self._last, data
+
+    def usage(self) -> tuple[int | None, int | None]:
+        """Tokens of the prompt and of the answer, which the replica reports at its end, if at all."""
+        tail = self._last
+        if len(tail) < USAGE_BYTES:
+            tail = self._before_that + self._before + tail
+        tail = tail[-USAGE_BYTES:]
+        answer = _number_after(tail, b'"completion_tokens"')
+        if answer is None:
+            answer = _number_after(tail, b'"generated_tokens"')
+        return _number_after(tail, b'"prompt_tokens"'), answer
+
+
+class PassedAnswer(AnswerCount):
     """The head is held back until content comes, so that another replica can be tried until then."""
 
-    __slots__ = (
-        "_before",
-        "_before_that",
-        "_held",
-        "_is_stream",
-        "_last",
-        "_passing",
-        "events",
-        "has_begun",
-        "keeps_alive",
-        "sent",
-        "status",
-    )
+    __slots__ = ("_held", "_passing", "has_begun", "keeps_alive", "sent", "status")
 
     def __init__(self, head: ResponseHead, request_id: bytes, client_is_old: bool, client_keeps: bool) -> None:
+        super().__init__(head.is_stream)
         self.status = head.status
-        self.events = 0
         self.sent = 0
         self.has_begun = False
-        self._is_stream = head.is_stream
-        self._last = self._before = self._before_that = b""
-        self._passing = Passing.AS_IS
+        self._passing = AS_IS
         self.keeps_alive = client_keeps
         lines = [_STATUS_LINES.get(head.status) or b"HTTP/1.1 %d " % head.status, *head.passed_lines]
         if head.length >= 0:
             if head.length or head.status not in (204, 304):
                 lines.append(b"content-length: %d" % head.length)
         elif client_is_old:
-            self._passing = Passing.CONTENT
+            self._passing = CONTENT
             self.keeps_alive = False
         else:
             if head.length == UNTIL_CLOSE:
-                self._passing = Passing.IN_CHUNKS
+                self._passing = IN_CHUNKS
             lines.append(b"transfer-encoding: chunked")
         lines.append(b"x-request-id: " + request_id)
         if not self.keeps_alive:
@@ -73,18 +83,10 @@ class PassedAnswer:
         lines.append(b"\r\n")
         self._held = b"\r\n".join(lines)
 
-    @property
-    def is_stream(self) -> bool:
-        return self._is_stream
-
     def take(self, data: bytes, body: Body) -> bytes:
         """What is to be written for these bytes of the replica."""
-        if self._is_stream:
-            for start, end in body.spans:
-                # An event begins with a line `data:`. Content is JSON, in which no line begins.
-                self.events += data.count(b"\ndata:", start, end) + data.startswith(b"data:", start, end)
-        self._before_that, self._before, self._last = self._before, self._last, data
-        if self._passing is not Passing.AS_IS:
+        self.note(data, body)
+        if self._passing is not AS_IS:
             data = self._framed(data, body)
         if not self.has_begun:
             self.has_begun = True
@@ -94,14 +96,14 @@ class PassedAnswer:
 
     def _framed(self, data: bytes, body: Body) -> bytes:
         content = b"".join(data[start:end] for start, end in body.spans)
-        if self._passing is Passing.CONTENT:
+        if self._passing is CONTENT:
             return content
         chunk = b"%x\r\n%b\r\n" % (len(content), content) if content else b""
         return chunk + LAST_CHUNK if body.done else chunk
 
     def cut_notice(self, body: Body, message: str) -> bytes:
         """For a client whose stream of events ends too early: one more event that says so, where there is room for one."""
-        if not self._is_stream or self._passing is Passing.CONTENT or not body.at_boundary:
+        if not self.is_stream or self._passing is CONTENT or not body.at_boundary:
             return b""
         event = (
             b"data: "
@@ -109,14 +111,6 @@ class PassedAnswer:
             + b"\n\n"
         )
         return b"%x\r\n%b\r\n" % (len(event), event)
-
-    def usage(self) -> Usage:
-        """Reported at the end of an answer, if at all."""
-        tail = (self._before_that + self._before + self._last)[-USAGE_BYTES:]
-        answer = _number_after(tail, b'"completion_tokens"')
-        if answer is None:
-            answer = _number_after(tail, b'"generated_tokens"')
-        return Usage(_number_after(tail, b'"prompt_tokens"'), answer)
 
 
 def _number_after(text: bytes, name: bytes) -> int | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol, cast
 
 from chipwise.adapters.http.framing import Body, CloseBody, body_of
-from chipwise.adapters.http.heads import BadMessage, ResponseHead, read_response
-from chipwise.serve.replica import Replica
+from chipwise.adapters.http.heads import BadMessage, RequestHead, ResponseHead, read_response
+from chipwise.serving.replica import Replica
 
 
 class Fault(StrEnum):
@@ -36,7 +37,7 @@ class Answered(Protocol):
 
 
 class ReplicaConnection(asyncio.Protocol):
-    """Reading is paused by who waits for the answer, through the transport."""
+    """Reading is paused by who waits for the answer, through the transport. `own_lines` are header lines of every request."""
 
     __slots__ = (
         "_asking",
@@ -44,6 +45,7 @@ class ReplicaConnection(asyncio.Protocol):
         "_head",
         "_keeps",
         "_most_head",
+        "_own_lines",
         "_release",
         "idle_since",
         "is_closed",
@@ -51,8 +53,9 @@ class ReplicaConnection(asyncio.Protocol):
         "transport",
     )
 
-    def __init__(self, most_head: int, release: Callable[[ReplicaConnection], None]) -> None:
+    def __init__(self, most_head: int, release: Callable[[ReplicaConnection], None], own_lines: bytes = b"") -> None:
         self._most_head = most_head
+        self._own_lines = own_lines
         self._release = release
         self._asking: Answered | None = None
         self._head = b""
@@ -65,6 +68,15 @@ class ReplicaConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # those of uvloop are not derived from it
+
+    def message(self, head: RequestHead, request_id: str, body: bytes) -> bytes:
+        """A client's request as this replica gets it."""
+        line = head.line
+        lines = [line.forwarded, self._own_lines, b"x-request-id: " + request_id.encode(), *head.passed_lines]
+        if line.method == "POST":
+            lines.append(b"content-length: %d" % len(body))
+        lines += (b"", body)
+        return b"\r\n".join(lines)
 
     def ask(self, asking: Answered, message: bytes) -> None:
         assert self._asking is None
@@ -168,13 +180,25 @@ class ReplicaConnection(asyncio.Protocol):
 class Connections:
     """Those of one replica."""
 
-    def __init__(self, replica: Replica, most_head: int, connect_s: float, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        most_head: int,
+        connect_s: float,
+        now: Callable[[], float],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._tls = tls
         self._replica = replica
         self._most_head = most_head
+        secret = replica.secret
+        authorization = b"" if secret is None else b"\r\nauthorization: Bearer " + secret.encode()
+        self._own_lines = b"host: " + replica.address.text.encode() + authorization
         self._connect_s = connect_s
         self._now = now
         self._idle: list[ReplicaConnection] = []
         self._opening: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     def idle(self) -> ReplicaConnection | None:
         """The one that was used last: the others may go."""
@@ -197,15 +221,18 @@ class Connections:
         connection: ReplicaConnection | None = None
         try:
             async with asyncio.timeout(self._connect_s):
-                _, connection = await loop.create_connection(self._new, address.host, address.port)
+                _, connection = await loop.create_connection(self._new, address.host, address.port, ssl=self._tls)
         except (OSError, TimeoutError):
             connection = None
         then(connection)
 
     def _new(self) -> ReplicaConnection:
-        return ReplicaConnection(self._most_head, self.keep)
+        return ReplicaConnection(self._most_head, self.keep, self._own_lines)
 
     def keep(self, connection: ReplicaConnection) -> None:
+        if self._is_closed:
+            connection.close()
+            return
         connection.idle_since = self._now()
         self._idle.append(connection)
 
@@ -220,6 +247,11 @@ class Connections:
     def close(self) -> None:
         for task in list(self._opening):
             task.cancel()
+        self.retire()
+
+    def retire(self) -> None:
+        """Idle ones are closed now, those in use when their answer has been given."""
+        self._is_closed = True
         for connection in self._idle:
             connection.close()
         self._idle.clear()

@@ -8,15 +8,15 @@ from typing import Protocol
 
 from chipwise.adapters.http.access_log import AccessLog
 from chipwise.adapters.http.replica_connection import Connections
-from chipwise.serve.estimate import Learned
-from chipwise.serve.keys import Key, KeyRing
-from chipwise.serve.limits import Account
-from chipwise.serve.metrics import Metrics, ReplicaState
-from chipwise.serve.policy import Draw
-from chipwise.serve.replica import Replica
-from chipwise.serve.routing import ReplicaPool
-from chipwise.serve.settings import GatewaySettings
-from chipwise.serve.waiting import Throughput, WaitingLine
+from chipwise.serving.estimate import Learned
+from chipwise.serving.keys import Key, KeyRing
+from chipwise.serving.limits import Account
+from chipwise.serving.metrics import Metrics, ReplicaState
+from chipwise.serving.policy import Draw
+from chipwise.serving.replica import Replica
+from chipwise.serving.routing import ReplicaPool
+from chipwise.serving.settings import GatewaySettings
+from chipwise.serving.waiting import Throughput, WaitingLine
 
 
 class Pending(Protocol):
@@ -74,12 +74,11 @@ class GatewayState:
         self.pending: set[Pending] = set()
         self.connections = 0  # of clients
         self.body_bytes = 0  # of requests, read and not yet answered
-        self.is_draining = False
+        self.is_draining = False  # answers end their connections
+        self.has_successor = False  # another process takes new connections; requests on old ones are still answered here
         self._accounts = {key.name: Account(key.limits, clocks.wall()) for key in keys.all()}
-        self._replicas = {
-            replica.name: Connections(replica, settings.sizes.answer_head_bytes, settings.timeouts.connect_s, clocks.now)
-            for replica in _replicas(pools)
-        }
+        self._replicas = {replica.name: self._connections(replica) for replica in _replicas(pools)}
+        self.suspects: Callable[[Replica], None] | None = None  # who finds out when a replica is well again
         self._request_prefix = f"{int(draw() * 2**40):010x}"
         self._requests = 0
 
@@ -105,7 +104,34 @@ class GatewayState:
 
     def is_healthy(self) -> bool:
         now = self.now()
-        return any(replica.breaker.allows(now) for state in self.pools for replica in state.pool.replicas)
+        return any(
+            replica.breaker.allows(now) and not replica.is_away for state in self.pools for replica in state.pool.replicas
+        )
+
+    def suspect(self, replica: Replica) -> bool:
+        """A replica took no connection, or closed one: it gets no request until its health check says that it is well. False:
+        nobody here checks it, so the circuit breaker alone decides."""
+        if self.suspects is None:
+            return False
+        replica.is_away = True
+        self.suspects(replica)
+        return True
+
+    def set_pool(self, state: PoolState, pool: ReplicaPool) -> None:
+        """Other replicas or shares from now on. Requests at a replica that is no longer listed are answered all the same."""
+        listed = {replica.name: replica for replica in pool.replicas}
+        unlisted = [replica for replica in state.pool.replicas if listed.get(replica.name) is not replica]
+        for replica in unlisted:
+            self._replicas.pop(replica.name).retire()
+        for replica in pool.replicas:
+            if replica.name not in self._replicas:
+                self._replicas[replica.name] = self._connections(replica)
+        state.pool = pool
+        state.serve_waiting()
+
+    def _connections(self, replica: Replica) -> Connections:
+        settings = self.settings
+        return Connections(replica, settings.sizes.answer_head_bytes, settings.timeouts.connect_s, self.now)
 
     def metrics_text(self) -> str:
         replicas = [

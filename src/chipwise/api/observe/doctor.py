@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chipwise.api.judging import judged
 from chipwise.api.observe import live
 from chipwise.errors import BadInput, NoResult, UnknownName
 from chipwise.observe.diagnosis import Diagnosis
-from chipwise.observe.diagnosis import diagnose as _diagnose
 from chipwise.observe.diagnosis import every_rule as every_rule
 from chipwise.observe.recording import load
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-    from chipwise.observe.sample import Recording, SampledDevice
+    from chipwise.observe.sample import Recording
 
 USUAL_S = 30.0
 
@@ -50,14 +49,3 @@ def diagnosed(session: Session, recording: Recording) -> Diagnosis:
     if not diagnosis.is_enough:
         raise NoResult(diagnosis.notes[0], remedy="Record for longer: --for 30s, or chipwise watch --record FILE.")
     return diagnosis
-
-
-def judged(session: Session, recording: Recording) -> Diagnosis:
-    """With the chips of the catalog: a device that names none is looked up by what its driver calls it."""
-    devices = tuple(replace(device, chip=_chip(session, device)) for device in recording.devices)
-    return _diagnose(replace(recording, devices=devices), session.chip_names.catalog.chips)
-
-
-def _chip(session: Session, device: SampledDevice) -> str | None:
-    name = device.chip or device.name
-    return session.chip_names.one_chip(name).chip.name if session.chip_names.chips_or_none(name) else None

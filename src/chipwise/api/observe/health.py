@@ -58,6 +58,8 @@ def of_file(path: Path) -> tuple[Verdict, ...]:
         return verdicts(decoded(content.splitlines(keepends=True), name).recording)
     if content.lstrip()[:1] == b"{":
         return _of_nodes(content, name)
+    if b"\0" in content.rstrip(b"\0"):  # a file system that lost power leaves zeros at the end; elsewhere it is no text
+        raise BadInput(f"{name} is not text.", remedy=_WHAT)
     log = kernel_log.read(content.decode("utf-8", errors="replace").splitlines())
     if not log.lines:
         raise BadInput(f"{name} is empty.", remedy=_WHAT)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from chipwise.api.observe.current import CurrentFinding
+from chipwise.api.judging import CurrentFinding
 from chipwise.errors import BadInput, NoResult
 from chipwise.observe.sample import NoReading, Recording, Sample
 from chipwise.observe.series import SampleStore

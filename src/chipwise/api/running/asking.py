@@ -12,6 +12,7 @@ from chipwise.api.running import place, submitting, wanted
 from chipwise.api.running.held import Runtime as Runtime
 from chipwise.api.running.held import opened as opened
 from chipwise.api.running.installed import package, runs_here, traits
+from chipwise.api.running.spot_rules import named_policies
 from chipwise.errors import BadInput
 from chipwise.runner.abilities import BringsFolders, LosesFiles
 from chipwise.runner.job import Job, Lack, Phase, Spec, Wish
@@ -102,7 +103,9 @@ def simulate(session: Session, request: RunRequest, seed: int) -> Played:
     ends = (
         () if plan.served_s is None else [simulating.Wishes(now + plan.served_s, id) for id, one in plan.specs if one.service]
     )
-    return replace(simulating.simulate(plan.specs, world, seed, rules=rules, wishes=ends), asides=plan.asides)
+    return replace(
+        simulating.simulate(plan.specs, world, seed, rules=rules, policy=named_policies(), wishes=ends), asides=plan.asides
+    )
 
 
 def short(runtime: Runtime, job: Job) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.api.running.controlling import awake, environment
+from chipwise.api.running.spot_rules import named_policies
 from chipwise.errors import BadInput, OutsideFailed, TryLater
 from chipwise.runner.job import LIVE
 from chipwise.runner.loop import Controller, Turn
@@ -83,6 +84,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
             engine=engine,
             holder=f"{own}{os.getpid()}",
             rules=limits,
+            policy=named_policies(),
             checked=hand_offs.checked,
             elapsed=clock.boottime,
         )

@@ -15,9 +15,12 @@ from chipwise.api.running.engines_file import run_as
 from chipwise.api.running.installed import DEFAULT, package, runs_here
 from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.runner.abilities import Machine, RunsHere
+from chipwise.runner.job import Job
 from chipwise.runner.queue import Rules, Share
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from chipwise.api.session.wiring import Session
     from chipwise.runner.abilities import OnThisMachine
     from chipwise.runner.job import Spec
@@ -171,22 +174,22 @@ def _cpus_here() -> tuple[int, ...]:
 
 
 def rules(session: Session) -> Rules:
-    """`queue.yaml` of the config directory: {patience: 1h, teams: {vision: {gpus: 8, cpus: 64, weight: 2}}}."""
+    """`queue.yaml` of the config directory: {patience: 1h, policy: backfill, teams: {vision: {gpus: 8, cpus: 64}}}."""
     path = session.config.queue
     if not path.is_file():
         return Rules()
     from chipwise.files.source import FileKind, read_text, read_yaml
     from chipwise.units import parse_seconds
 
-    kind = FileKind("queue", "Allowed keys are patience, teams and others.", 100_000)
+    kind = FileKind("queue", "Allowed keys are patience, policy, teams and others.", 100_000)
     text = read_text(path, kind)
     if all(line.lstrip().startswith("#") for line in text.splitlines() if line.strip()):
         return Rules()
     document = read_yaml(text, str(path), kind)
     data, problems = document.data, list(document.problems)
     problems += [
-        Problem(str(name), "there is no such key", allowed="patience, teams, others")
-        for name in data.keys() - {"patience", "teams", "others"}
+        Problem(str(name), "there is no such key", allowed="patience, policy, teams, others")
+        for name in data.keys() - {"patience", "policy", "teams", "others"}
     ]
     teams = data.get("teams") or {}
     if not isinstance(teams, dict):
@@ -202,9 +205,27 @@ def rules(session: Session) -> Rules:
             problems.append(Problem("patience", error.message, allowed="a time such as 1h"))
         if patience < 0:
             problems.append(Problem("patience", "it is below zero", allowed="a time such as 1h"))
+    order, is_strict = _order(data.get("policy"), problems)
     if problems:
         raise InvalidFile(str(path), problems)
-    return Rules(shares, default_share, patience)
+    return Rules(teams=shares, default_share=default_share, patience_s=patience, order=order, is_strict=is_strict)
+
+
+FAIR_SHARE = "fair-share"  # the order of our own queue where no other is named
+
+
+def _order(name: object, problems: list[Problem]) -> tuple[Callable[[Job, float], float] | None, bool]:
+    """Of the queue policy of that name."""
+    if name is None or name == FAIR_SHARE:
+        return None, False
+    from chipwise.api.queueing import queue_policy
+    from chipwise.runner.queue_order import order
+
+    try:
+        return order(queue_policy(str(name)[:100]))
+    except BadInput as error:
+        problems.append(Problem("policy", error.message, allowed="a queue policy of chipwise policies"))
+        return None, False
 
 
 def _share(field: str, value: object, problems: list[Problem]) -> Share:

@@ -150,6 +150,18 @@ def _priced(session: Session, spec: Spec) -> Spec:
     return spec if price is None else replace(spec, places=(MachinePlace(Purchase.OWNED, usd_per_hour=price),))
 
 
+def _policy(name: str | None) -> str:
+    """Its name, if there is such a spot policy. The controller looks it up, so a file of one's own would not do."""
+    if name is None:
+        return ""
+    from chipwise.api.policies import spot_policy
+
+    if name.endswith(".py"):
+        raise BadInput(f"--policy {name}: run takes policies by name.", remedy="chipwise policies lists them.")
+    spot_policy(name)
+    return name
+
+
 def _aim(session: Session, request: RunRequest, runtime: Runtime, name: str | None) -> tuple[Reach, str]:
     """The engine that a name means, and its place."""
     from chipwise.api.running import engines
@@ -203,6 +215,7 @@ def _of_command(request: RunRequest, runtime: Runtime, aim: tuple[Reach, str]) -
         longest_s=request.longest,
         expected_s=request.expected,
         budget_usd=request.budget,
+        policy=_policy(request.policy),
         checkpoints=request.checkpoints or "",
         after=tuple(_known(runtime, one) for one in request.after),
         produces=produces_of(request.produces),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from chipwise.adapters.gpu_use import GpuUse
     from chipwise.adapters.recordings import Follower
-    from chipwise.api.observe.current import CurrentFinding
+    from chipwise.api.judging import CurrentFinding
     from chipwise.api.running.asking import Runtime
     from chipwise.observe.probe import Probe
     from chipwise.runner.abilities import OnThisMachine
@@ -127,7 +127,7 @@ def look(runtime: Runtime, measure_s: float) -> list[Standing]:
 def _finding(runtime: Runtime, folder: Path) -> str | None:
     """Of what its supervisor recorded so far; each file is followed from look to look."""
     from chipwise.adapters.recordings import NAME, Follower
-    from chipwise.api.observe.current import CurrentFinding
+    from chipwise.api.judging import CurrentFinding
 
     follower, current = _FOLLOWED.get(folder, (None, None))
     with suppress(OSError, ChipwiseError):  # it is not sampled, or not yet

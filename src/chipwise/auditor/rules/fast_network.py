@@ -53,9 +53,9 @@ def _groups(sources: Sources) -> Iterator[Finding]:
                     line = line_of(group, "instanceType" if "instanceType" in group else "instanceTypes")
                     yield _finding(manifest.path, line, message, "Set efaEnabled: true.")
     for block in sources.blocks:
-        for name, group in machine_groups(block) if block.type == "module" else ():
-            slow = _without_efa([text_of(one) for one in listed(group.get("instance_types"))])
-            if is_true(group.get("enable_efa_support")) and slow:
+        for name, nodes in machine_groups(block) if block.type == "module" else ():
+            slow = _without_efa([text_of(one) for one in listed(nodes.get("instance_types"))])
+            if is_true(nodes.get("enable_efa_support")) and slow:
                 line = line_inside(sources, block, "enable_efa_support", name)
                 message = f"{block.title}: {name} wants EFA, which {slow} does not have"
                 yield _finding(block.path, line, message, "Drop it, or take a machine with EFA.", Weight.HIGH)

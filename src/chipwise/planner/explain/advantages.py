@@ -19,6 +19,7 @@ def advantage_words(winner: Choice, cheaper: Choice, advantages: Sequence[Advant
     """Of the answer over something cheaper."""
     figures = {
         Advantage.CARRIES: f"{winner.load_chance or 0.0:.0%} probability, not {cheaper.load_chance or 0.0:.0%}",
+        Advantage.REDUNDANT: "",
         Advantage.SOONER: f"{duration(winner.seconds)}, not {duration(cheaper.seconds)}",
         Advantage.FRESHER: f"{long_age(winner.price_days)} old, not {long_age(cheaper.price_days)}",
         Advantage.FEWER: f"{winner.machines:,}, not {cheaper.machines:,}",

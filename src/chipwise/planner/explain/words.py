@@ -83,7 +83,9 @@ def service_words(service: Service, per: str) -> str:
     known += ["goals not checked"] if service.unchecked else []
     told = f" ({', '.join(known)})" if known else ""
     interval = usd_interval(service.low_usd, service.high_usd, service.usd)
-    return f"Use {service.title}, paid {service.kind}: {usd(service.usd)} a {per}{f' ({interval})' if interval else ''}{told}"
+    hardware = f" on {service.hardware}" if service.chips and service.hardware else ""
+    cost = f"{usd(service.usd)} a {per}{f' ({interval})' if interval else ''}"
+    return f"Use {service.title}{hardware}, paid {service.kind}: {cost}{told}"
 
 
 def _dated(service: Service) -> str:
@@ -161,12 +163,18 @@ def sentence(plan: Plan) -> str:
         verb = "Buy" if winner.provider == EDGE else "Use" if winner.purchase == "owned" else "Rent"
         cost = f"{cost_words(winner, ' a month')}{able}{_always(winner)}{beats}"
         goes = ", as the load goes" if follows(winner) else ""
-        remarks = f"{_missed(winner)}{_spared(winner)}{_owned(winner)}{_stale(winner)}{porting_words(plan)}"
+        remarks = f"{_missed(winner)}{_spared(winner)}{_owned(winner)}{_stale(winner)}{porting_words(plan)}{_terms(plan)}"
         bought = "paid off over 3 years" if winner.provider == EDGE else winner.purchase
         return f"{verb} {hardware}, {bought}{goes}: {cost}.{remarks}"
     cost = f"{duration(winner.seconds)} for {cost_words(winner)}, {mass(winner.kg)} CO2e"
-    remarks = f"{_owned(winner)}{_stale(winner)}{_long(winner)}{porting_words(plan)}"
+    remarks = f"{_owned(winner)}{_stale(winner)}{_long(winner)}{porting_words(plan)}{_terms(plan)}"
     return f"Run on {hardware}, {winner.purchase}: {cost}{beats}.{remarks}"
+
+
+def _terms(plan: Plan) -> str:
+    if not plan.without_terms:
+        return ""
+    return f" No price for a commitment is known of {plan.without_terms}, so none was compared there: ask for a quote."
 
 
 def _missed(winner: Choice) -> str:

@@ -114,7 +114,7 @@ def _assembled(
     monthly = table.per == "month"
     # Every row of a month lasts the month: among those that keep the goals, cost decides where time was asked for.
     aim = "cost" if monthly and question.aim == "time" else question.aim
-    goals = goals_of(question.work, question.rules, aim, None if monthly else question.deadline_s, monthly)
+    goals = goals_of(question.known, question.work, question.rules, aim, None if monthly else question.deadline_s, monthly)
     if table.whole and ways:
         goals = replace(goals, most_machines=_fewest(fleet, ways, goals.native))
     case = PlanningCase(

@@ -127,8 +127,8 @@ def _live(question: Question, times: _Busy, index: int, network: float) -> Ways:
         gbits = 8 * _stream_bytes(work) / 1e9
         narrow = f"one stream takes {number(gbits, 3)} Gbit/s, and its network has {number(network * gbits, 3)} for it"
         return Cannot(Unpredicted(narrow), 1.0 / network, COUNT)
-    spread, confidence = float(busy.high[0] / busy.total[0]), work.goals.confidence
-    slower = 1.0 if confidence is None else sure_factor(spread, confidence)
+    spread = float(busy.high[0] / busy.total[0])
+    slower = sure_factor(spread, work.goals.sure_share)  # what falls behind is lost: there is no queue, and no other headroom
     chips = max(
         float(transcode.chips_needed(busy, streams)[0]),
         float(transcode.chips_needed(busy.times(slower), streams, headroom=1.0)[0]) if slower > 1.0 else 0.0,

@@ -74,6 +74,8 @@ def demand_of(known: Known, work: Serve, name: str, dedicated: Dedicated, path: 
         most_chips=float(work.limits.chip_count.max or inf),
         precisions_asked=frozenset(precisions),
         assumed=(_bursts_words(bursts),) if bursts > 1 else (),
+        confidence=work.goals.sure_share,
+        sure_enough=work.goals.sure_enough,
         network=("the network to the users is not counted: where it answers from is not stated",) if work.traffic else (),
     )
 

@@ -8,7 +8,7 @@ share of it that the vCPUs are (`perf.kernels.processor`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from math import floor, log2
 from typing import TYPE_CHECKING, Any
@@ -73,6 +73,8 @@ class Speed:
     weights_bytes: float
     memory_bytes: float  # of the GPUs, or of the function
     vcpus: float | None = None  # None: beside a GPU, as usual
+    alone: Mapping[str, Mapping[float, float]] = field(default_factory=dict)  # as `warm`, of a request alone
+    spread: Mapping[str, float] = field(default_factory=dict)  # nine times of ten it takes at most so many times as long
 
 
 Found = tuple[Speed, ...] | Reason  # a reason: why there is none
@@ -157,6 +159,7 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
     by_way: dict[Kind, dict[tuple[str, int, int], list[int]]] = {}
     for index, (kind, _, name, ways, concurrency) in enumerate(rows):
         by_way.setdefault(kind, {}).setdefault((name, ways, concurrency), []).append(index)
+    spreads = _spreads(served.metrics, count)
     fits = (lack <= 0).tolist()
     for kind, groups in by_way.items():
         fitting = {key: places for key, places in groups.items() if all(map(fits.__getitem__, places))}
@@ -165,6 +168,7 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
             _, chip, precision, ways, _ = rows[index]
             by_kind[kind] = DoesNotFit(model, f"{ways} x {chip}", precision, float(lack[index]))
             continue
+        lone = {(name, ways): places for (name, ways, many), places in groups.items() if many == 1}
         by_kind[kind] = tuple(
             Speed(
                 precision=name,
@@ -176,10 +180,25 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
                 },
                 weights_bytes=weights[places[0]],
                 memory_bytes=weights[places[0]],
+                alone={
+                    metric: dict(zip(shares, _slowest(by_row, lone[name, ways]), strict=True))
+                    for metric, (shares, by_row) in warm.items()
+                },
+                spread={metric: max(by_row[at] for at in lone[name, ways]) for metric, by_row in spreads.items()},
             )
             for (name, ways, concurrency), places in fitting.items()
         )
     return by_kind
+
+
+def _spreads(metrics: Mapping[str, Any], count: int) -> dict[str, list[float]]:
+    """By metric and row: how many times the expected seconds are not exceeded nine times of ten."""
+    names = {"ttft": "ttft_ms", "tpot": "tpot_ms", "latency": "latency_ms"}
+    return {
+        name: np.broadcast_to(metrics[key].high / metrics[key].value, count).tolist()
+        for name, key in names.items()
+        if key in metrics
+    }
 
 
 def _by_row(columns: Iterable[Array], count: int) -> list[list[float]]:

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
+import numpy as np
+
 from chipwise.errors import BadInput
 from chipwise.money.break_even import ReplicaSet
 from chipwise.money.serverless import BESIDE_MEMORY_BYTES, BESIDE_VCPUS, Service
 from chipwise.money.serverless_cost import Bill, Container, Levels, Traffic, cold_start, cost, over_a_day
+from chipwise.planner.chances import chance_within
 from chipwise.planner.limits import Rules
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.abilities import Unpredicted
-from chipwise.planner.reasons.goals import MissesLatency
+from chipwise.planner.reasons.goals import MissesLatency, UnsureLatency
 from chipwise.planner.services.speed import Need, Speed
 from chipwise.units import HOUR
 
@@ -55,6 +58,8 @@ class Demand:
     precisions_asked: frozenset[str]
     assumed: tuple[str, ...]
     network: tuple[str, ...] = ()  # what is not known of the way to the users
+    confidence: float = 0.9  # with which latency goals are kept
+    sure_enough: float = 0.9  # from which they count as kept
 
     @property
     def million_tokens(self) -> float:
@@ -71,7 +76,7 @@ class Way:
     container: Container
     bill: Bill
     goals: tuple[Held, ...]
-    missed: tuple[MissesLatency, ...]
+    missed: tuple[MissesLatency | UnsureLatency, ...]
     meets_cold: bool  # misses a goal by cold starts
     options: Sequence[Speed] = ()  # at which it could run too
 
@@ -87,6 +92,8 @@ def best_way(demand: Demand, service: Service, fast: Bounded) -> Way | Reason:
             break
         busy = demand.rate * demand.peak * demand.bursts * speed.seconds
         if speed.concurrency > max(fewest, 8 * busy + 1):  # room that nobody fills costs speed and saves nothing
+            continue
+        if best is not None and _unsure(demand, speed) is not None:
             continue
         for warm in WARM:
             way = _way(demand, service, speed, warm)
@@ -165,9 +172,24 @@ def _way(demand: Demand, service: Service, speed: Speed, warm: int) -> Way | Unp
     )
 
 
-def _against_goals(demand: Demand, speed: Speed, bill: Bill) -> tuple[tuple[Held, ...], tuple[MissesLatency, ...], bool]:
+def _unsure(demand: Demand, speed: Speed) -> UnsureLatency | None:
+    """As of machines: a request alone must keep the goals as surely as is asked."""
+    chances = [
+        float(chance_within(np.array([limit]), np.array([speed.alone[metric][share]]), np.array([speed.spread[metric]]))[0])
+        for metric, share, limit in demand.goals
+        if metric in speed.spread and metric in speed.alone
+    ]
+    chance = min(chances, default=1.0)
+    return UnsureLatency(chance, demand.confidence) if chance < demand.sure_enough else None
+
+
+def _against_goals(
+    demand: Demand, speed: Speed, bill: Bill
+) -> tuple[tuple[Held, ...], tuple[MissesLatency | UnsureLatency, ...], bool]:
     """Of all requests a share starts cold: a goal for more than the others is a goal for cold ones."""
-    goals, missed, by_cold = [], [], False
+    goals: list[Held] = []
+    missed: list[MissesLatency | UnsureLatency] = []
+    by_cold = False
     cold, start = bill.cold_share, bill.cold_start_s
     for metric, share, limit in demand.goals:
         by_share = speed.warm.get(metric)
@@ -191,6 +213,8 @@ def _against_goals(demand: Demand, speed: Speed, bill: Bill) -> tuple[tuple[Held
             by_cold = True
             reason = replace(reason, cold_share=cold, cold_start_s=(start.low, start.middle, start.high))
         missed.append(reason)
+    if not missed and (unsure := _unsure(demand, speed)) is not None:
+        missed.append(unsure)
     return tuple(goals), tuple(missed), by_cold
 
 

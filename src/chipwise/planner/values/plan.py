@@ -264,6 +264,7 @@ class Plan:
     answers: tuple[Answer, ...] = ()  # parallel enough, latency, scaling, budget
     emitted: Emitted | None = None  # by the winner
     notes: tuple[str, ...] = ()
+    without_terms: str = ""  # the machine or provider of the winner, where a commitment was asked for and none is known of it
     mix: Mix | None = None  # of several machine types, where it was asked for
     load: LoadPlan | None = None  # what carries the load over a month
     placement: Placement | None = None  # regions that reach the traffic

@@ -28,6 +28,8 @@ def kernel_settings(purpose: str, node: Node) -> dict[str, str]:
         cache = {"NEURON_COMPILE_CACHE_URL": f"{KERNELS}/neuron"}
         return cache | ({"VLLM_CACHE_ROOT": f"{KERNELS}/vllm"} if purpose == "vllm" else {})
     match purpose:
+        case "vllm" if node.kind == "tpu":  # whose graphs are kept elsewhere than the rest: by itself in the user's home
+            return {"VLLM_CACHE_ROOT": f"{KERNELS}/vllm", "VLLM_XLA_CACHE_PATH": f"{KERNELS}/xla"}
         case "vllm":
             return {"VLLM_CACHE_ROOT": f"{KERNELS}/vllm"}
         case "sglang":

@@ -7,7 +7,7 @@ by tensors or layers need a program of yours.
 from __future__ import annotations
 
 from chipwise.planner.values.split import TrainingSplit
-from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.deployment import Deployment, FineTuning
 from chipwise.renderer.file import File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.program_files import Setting, python_files
@@ -17,9 +17,12 @@ REQUIREMENTS = "finetune-requirements.txt"
 CHECKPOINT_S = 1800.0  # where nothing says how often machines are lost
 OPTIMIZERS = ("adamw", "adamw-8bit", "adafactor", "sgd")
 SHARDED_OPTIMIZERS = ("adamw", "sgd")
+EIGHT_BITS = "adamw-8bit"
+LOADABLE = 0.85  # of a GPU, by weights that are not divided yet
+FOUR_BITS = 0.29  # of 16-bit weights, with their scales, and with embeddings that stay as they are
 # The newest that the program was run with.
 _PACKAGES = ("transformers==5.17.0", "peft==0.21.0", "accelerate==1.15.0")
-_EIGHT_BITS = "bitsandbytes==0.50.2"
+_BITS = "bitsandbytes==0.50.2"
 _STORES = {"s3": "s3fs==2026.9.0", "gs": "gcsfs==2026.10.1", "az": "adlfs==2026.8.0", "abfs": "adlfs==2026.8.0"}
 _ANY_STORE = "fsspec==2026.9.0"
 
@@ -34,9 +37,19 @@ def is_written(deployment: Deployment) -> bool:
     data_parallel = split.tp == split.pp == split.cp == split.ep == 1
     if wanted.method == "qlora" and deployment.node.vendor != "NVIDIA":
         return False  # not tried: weights of four bits on ROCm
-    if sharded(deployment) and (wanted.method == "qlora" or wanted.optimizer not in SHARDED_OPTIMIZERS):
-        return False  # not tried: weights of four bits in shards, and states that are no tensors
+    if sharded(deployment) and not _divisible(deployment, wanted):
+        return False
     return data_parallel and wanted.optimizer in OPTIMIZERS
+
+
+def _divisible(deployment: Deployment, wanted: FineTuning) -> bool:
+    """Whether shards can be made: states of eight bits are no tensors that are divided (adapters are few, and take plain ones),
+    and each GPU reads all weights of four bits before it gives the others' away."""
+    known = SHARDED_OPTIMIZERS if wanted.method == "full" else (*SHARDED_OPTIMIZERS, EIGHT_BITS)
+    weights = deployment.model.weight_bytes if deployment.model is not None else None
+    room = deployment.node.chip_memory_bytes
+    loads = wanted.method != "qlora" or bool(weights and room and FOUR_BITS * weights < LOADABLE * room)
+    return wanted.optimizer in known and loads
 
 
 def sharded(deployment: Deployment) -> int:
@@ -62,7 +75,7 @@ def files(deployment: Deployment) -> list[File]:
         Setting("SEQUENCE_LENGTH", wanted.sequence_length),
         Setting("BATCH_SAMPLES", wanted.batch_samples),
         Setting("MICRO_BATCH", split.micro_batch),
-        Setting("OPTIMIZER", wanted.optimizer),
+        Setting("OPTIMIZER", _optimizer(deployment), _why(deployment)),
         Setting("LEARNING_RATE", 1e-5 if wanted.method == "full" else 2e-4, "Usual of its method; try half and twice of it."),
         Setting("PRECISION", model.precision if model.precision in ("bf16", "fp16") else "bf16"),
         Setting("RECOMPUTE", split.recompute > 0),
@@ -73,10 +86,23 @@ def files(deployment: Deployment) -> list[File]:
     return [*program, File(REQUIREMENTS, "\n".join(_packages(deployment)) + "\n")]
 
 
+def _optimizer(deployment: Deployment) -> str:
+    """States of eight bits are not divided; those of adapters are few, also as plain numbers."""
+    wanted = deployment.finetuning
+    assert wanted is not None
+    return "adamw" if sharded(deployment) and wanted.optimizer == EIGHT_BITS else wanted.optimizer
+
+
+def _why(deployment: Deployment) -> str:
+    wanted = deployment.finetuning
+    assert wanted is not None
+    return f"In place of {EIGHT_BITS}, whose states are not divided." if _optimizer(deployment) != wanted.optimizer else ""
+
+
 def _packages(deployment: Deployment) -> list[str]:
     wanted = deployment.finetuning
     assert wanted is not None
-    eight_bits = wanted.method == "qlora" or wanted.optimizer == "adamw-8bit"
+    bits = wanted.method == "qlora" or _optimizer(deployment) == EIGHT_BITS
     data = dict(deployment.software.env).get("DATA_URL", "")
     store = _STORES.get(data.partition("://")[0], _ANY_STORE)
-    return [*_PACKAGES, *([_EIGHT_BITS] if eight_bits else []), store]
+    return [*_PACKAGES, *([_BITS] if bits else []), store]

@@ -9,6 +9,9 @@ FETCH_BYTES_PER_S = 150e6  # of weights that come from a hub the first time
 LOAD_BYTES_PER_S = 1e9  # from disk to the chips
 MACHINE_S = 600  # until a machine has come to a cluster and pulled an image of some ten GB
 WARM_S = 300  # engines compile kernels and capture graphs before they answer
+# Those that compile whole graphs, one for each shape, take longer with nothing kept: Neuron's guides give the compiler of a
+# model of 20B 1,200 s, and vLLM's say 20 to 30 minutes of a first start on TPUs.
+COMPILING_S = {"neuron": 1200, "tpu": 1800}
 EVERY_S = 15
 LONGEST_S = 5
 TRIES = 4
@@ -33,9 +36,10 @@ def check_words(deployment: Deployment) -> tuple[str, ...] | None:
 
 def start_seconds(deployment: Deployment) -> int:
     """Until failures count: the time to fetch the weights as the hub has them, to load them, and to compile and warm up."""
-    return loading_seconds(deployment.model)
+    return loading_seconds(deployment.model, deployment.node.kind)
 
 
-def loading_seconds(model: Model | None) -> int:
+def loading_seconds(model: Model | None, kind: str) -> int:
+    """On a device of this kind."""
     size = (model.fetched_bytes or model.weight_bytes if model is not None else None) or 2 * GIB
-    return int(size / FETCH_BYTES_PER_S + size / LOAD_BYTES_PER_S) + WARM_S
+    return int(size / FETCH_BYTES_PER_S + size / LOAD_BYTES_PER_S) + COMPILING_S.get(kind, WARM_S)

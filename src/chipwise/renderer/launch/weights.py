@@ -45,9 +45,9 @@ def weight_notes(software: Software, model: Model | None, form: Form) -> tuple[s
     return tuple(notes)
 
 
-def patient(software: Software, model: Model | None) -> Software:
-    """vLLM with the time that it takes to start, where that is longer than it waits by itself."""
-    needed = loading_seconds(model)
+def patient(software: Software, model: Model | None, kind: str) -> Software:
+    """vLLM with the time that it takes to start, on this kind of device, where that is longer than it waits by itself."""
+    needed = loading_seconds(model, kind)
     if software.engine != "vllm" or needed <= READY_S or READY_KEY in dict(software.env):
         return software
     return replace(software, env=tuple(sorted((*software.env, (READY_KEY, str(needed))))))

@@ -43,6 +43,9 @@ PRECISION: str = SETTINGS["PRECISION"]
 RECOMPUTE: bool = SETTINGS["RECOMPUTE"]  # activations in the backward pass, to save memory
 SHARD: int = SETTINGS["SHARD"]  # stage of ZeRO: 0 each GPU has all, 1 and 2 gradients and states are divided, 3 weights too
 CHECKPOINT_S: float = SETTINGS["CHECKPOINT_S"]  # time between checkpoints
+WORLD = int(os.environ.get("WORLD_SIZE", "1"))
+DIVIDED = SHARD > 0 and WORLD > 1
+WRAPPED = DIVIDED and METHOD == "full"  # who divides the model wraps its layers to compute them again; see `sharding`
 WARMUP = 0.03  # of the steps
 OPTIMIZERS = {"adamw": "adamw_torch_fused", "adamw-8bit": "paged_adamw_8bit", "adafactor": "adafactor", "sgd": "sgd"}
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
@@ -159,14 +162,18 @@ def load() -> Any:
     options: dict[str, Any] = {"dtype": torch.float32 if METHOD == "full" else number}
     if METHOD == "qlora":
         options["quantization_config"] = BitsAndBytesConfig(
-            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=number
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=True,
+            bnb_4bit_compute_dtype=number,
+            bnb_4bit_quant_storage=number if DIVIDED else torch.uint8,  # bytes are not divided, numbers of the model's kind are
         )
-        options["device_map"] = {"": int(os.environ.get("LOCAL_RANK", "0"))}
+        options["device_map"] = {"": int(os.environ.get("LOCAL_RANK", "0")) if torch.cuda.is_available() else "cpu"}
     model = AutoModelForCausalLM.from_pretrained(MODEL, **options)
     model.config.use_cache = False  # of answers; training needs none
     if METHOD == "full":
         return model
-    if METHOD == "qlora":
+    if METHOD == "qlora" and not DIVIDED:  # it makes numbers of 32 bits of what is left of 16, and shards have one kind
         model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=RECOMPUTE)
     elif RECOMPUTE:
         model.enable_input_require_grads()  # else nothing that is computed again leads to an adapter
@@ -183,14 +190,16 @@ def sharding() -> dict[str, Any]:
     """How the model is divided over the ranks, by PyTorch's fully_shard. It has no stage 1: gradients are divided as well.
 
     Rank 0 reads the weights and hands them out: the memory of a machine need not hold a copy for each of its GPUs. Checkpoints
-    are in parts, one of each rank, and may be read by another number of them."""
+    are in parts, one of each rank, and may be read by another number of them.
+
+    Layers that compute again are wrapped in full training only: PEFT finds no adapters in wrapped ones, and saves none."""
     config = {
         "version": 2,
         "reshard_after_forward": SHARD >= 3,
         "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
         "cpu_ram_efficient_loading": True,
         "state_dict_type": "SHARDED_STATE_DICT",
-        "activation_checkpointing": RECOMPUTE,
+        "activation_checkpointing": RECOMPUTE and WRAPPED,
     }
     os.environ["ACCELERATE_USE_FSDP"] = "true"  # else every rank reads all weights before they are divided
     return {"fsdp": True, "fsdp_config": config}
@@ -199,7 +208,6 @@ def sharding() -> dict[str, Any]:
 def main() -> int:
     place = os.environ.get("DATA_URL") or "/data"
     out = Path(os.environ.get("CHECKPOINT_DIR", "/checkpoints"))
-    world = int(os.environ.get("WORLD_SIZE", "1"))
     tokenizer = AutoTokenizer.from_pretrained(MODEL)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -207,14 +215,14 @@ def main() -> int:
     samples = [sample for sample in samples if any(label != IGNORED for label in sample["labels"])]
     if not samples:
         raise SystemExit(f"No sample to learn from under {place}: *.jsonl files with messages, completion or text.")
-    divided = sharding() if SHARD > 0 and world > 1 else {}
-    recomputing = RECOMPUTE and not divided  # who divides the model also computes its layers again
+    divided = sharding() if DIVIDED else {}
+    recomputing = RECOMPUTE and not WRAPPED
     arguments = TrainingArguments(
         **divided,
         output_dir=str(out),
         num_train_epochs=EPOCHS,
         per_device_train_batch_size=MICRO_BATCH,
-        gradient_accumulation_steps=max(round(BATCH_SAMPLES / (MICRO_BATCH * world)), 1),
+        gradient_accumulation_steps=max(round(BATCH_SAMPLES / (MICRO_BATCH * WORLD)), 1),
         gradient_checkpointing=recomputing,
         gradient_checkpointing_kwargs={"use_reentrant": False} if recomputing else None,
         bf16=PRECISION == "bf16",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from chipwise.planner.values.split import model_ways
 from chipwise.renderer.deployment import Deployment, Form, Model
 from chipwise.renderer.file import CannotRender
-from chipwise.renderer.software import VLLM_NUMBERS
+from chipwise.renderer.serving.flags import VLLM_NUMBERS
 from chipwise.text import duration
 
 

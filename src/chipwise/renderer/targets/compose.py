@@ -32,6 +32,7 @@ EXPRESSES = frozenset({"streams"})
 WRITES = ("compose.yaml",)
 Object = dict[str, Yaml]
 # Device files by which accelerators that Docker does not know are handed over (their makers' documentation).
+_ROCM = "HIP_VISIBLE_DEVICES"
 _FILES = {"Hailo": ("/dev/hailo0",), "Google": ("/dev/apex_0",)}
 
 
@@ -194,6 +195,9 @@ def _text(text: str) -> str:
 
 def _environment(deployment: Deployment) -> Object:
     values: Object = {"HOME": "/tmp", **{key: _text(value) for key, value in deployment.software.env}}
+    if name := _visible(deployment):
+        reason = "Of the chips that it sees, those of this copy."
+        values[name] = Noted(",".join(_numbers(deployment)), reason)
     if live(deployment):
         values["GROUP"] = Noted("${GROUP:?which group of streams, from 0}", "Its own streams.")
     if apart(deployment):
@@ -230,6 +234,19 @@ def _named_volumes(deployment: Deployment) -> tuple[Volume, ...]:
     return tuple(one for one in mounted(deployment) if one.name != "data" and deployment.software.built)
 
 
+def _visible(deployment: Deployment) -> str | None:
+    """The setting that says which chips a copy uses, where its container sees those of all copies."""
+    node = deployment.node
+    if deployment.per_machine == 1 or not node.accelerated:
+        return None
+    return "HABANA_VISIBLE_DEVICES" if node.kind == "gaudi" else _ROCM if node.kind == "gpu" and node.vendor == "AMD" else None
+
+
+def _numbers(deployment: Deployment) -> list[str]:
+    """Of a copy's chips on its machine, which whoever starts several gives."""
+    return [f"${{GPU{at}:-{at}}}" for at in range(deployment.chips_each or deployment.node.chips)]
+
+
 def _devices(deployment: Deployment) -> Object:
     """How the machine's accelerator is handed to the container."""
     node, share = deployment.node, pod_share(deployment) * (1 - KEPT_BACK)
@@ -244,7 +261,7 @@ def _devices(deployment: Deployment) -> Object:
     if node.kind in ("gpu", "edge") and node.vendor == "NVIDIA" and node.accelerated:
         wanted: Object = {"driver": "nvidia"}
         if deployment.per_machine > 1:
-            wanted["device_ids"] = [f"${{GPU{at}:-{at}}}" for at in range(count)]
+            wanted["device_ids"] = _numbers(deployment)
         else:
             wanted["count"] = count
         resources["reservations"] = {"devices": [wanted | {"capabilities": ["gpu"]}]}
@@ -256,7 +273,8 @@ def _devices(deployment: Deployment) -> Object:
         reason = "Who may use the chips. An image need not know render by name: RENDER_GROUP=$(stat -c %g /dev/kfd)"
         fields["group_add"] = Noted(groups, reason)
     elif node.kind == "neuron":
-        fields["devices"] = [f"/dev/neuron{at}" for at in range(count)]
+        numbers = _numbers(deployment) if deployment.per_machine > 1 else [str(at) for at in range(count)]
+        fields["devices"] = [f"/dev/neuron{number}" for number in numbers]
     elif node.kind == "gaudi":
         fields["runtime"] = "habana"
     elif node.kind == "tpu":

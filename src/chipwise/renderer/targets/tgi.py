@@ -8,8 +8,8 @@ from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.quoting import shell
 from chipwise.renderer.serving import script
+from chipwise.renderer.serving.flags import TGI_NUMBERS
 from chipwise.renderer.serving.settings import generating, promised, weights
-from chipwise.renderer.software import TGI_NUMBERS
 
 FITS = "models that generate text, served on NVIDIA GPUs of one machine"
 EXPRESSES = frozenset({"layers", "regions"})  # one machine serves alike however it is bought, and wherever

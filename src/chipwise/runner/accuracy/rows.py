@@ -64,5 +64,5 @@ def _allocation(run: MeasuredRun, chip_of: ChipOf) -> Allocation | Unknown:
             return Unknown(f"its devices ({', '.join(names)}) are not one chip of the catalog")
         chip = watched[0]
     if not isinstance(chip, str) or not chip:
-        return Unknown("nobody knows on which chip it ran")
+        return Unknown("its chip is not known")
     return Allocation(chip, chips, share)

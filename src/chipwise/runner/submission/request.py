@@ -54,6 +54,7 @@ class RunRequest:
     recover: str | None = None  # moves after a loss, in the order in which they are tried
     grace: float | None = None
     budget: float | None = None
+    policy: str | None = None  # of spot machines
     checkpoints: str | None = None
     after: tuple[str, ...] = ()
     produces: tuple[str, ...] = ()

@@ -68,7 +68,7 @@ class Candidates:
         self.asked[tick % len(self.asked)] = forecasts[self.forecast] * self.factor + self.errors * typical
         asks = self.asked.max(axis=0)
         wants = np.ceil(asks + self.backlog * (service.tick_s / _DRAIN_S) - 1e-9)
-        self.wanted[tick % self.ahead] = np.clip(wants, service.least, service.most)
+        self.wanted[tick % self.ahead] = np.clip(wants, service.least_replicas, service.most_replicas)
         self.tick += 1
         return np.asarray(asks)
 

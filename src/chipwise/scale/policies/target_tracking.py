@@ -22,16 +22,16 @@ def begin(service: ScaledService, target: float = SETTING) -> Scale:
     minutes: deque[float] = deque(maxlen=_LOW)  # arrivals per second and instance
     rates: deque[float] = deque(maxlen=_LOW)  # arrivals per second
     goal = service.replica_per_s * target / 100.0
-    came, minute_s, moved_s = 0.0, 0.0, -_COOLDOWN_S
+    arrived, minute_s, moved_s = 0.0, 0.0, -_COOLDOWN_S
 
     def decide(signals: ServeSignals) -> float:
-        nonlocal came, minute_s, moved_s
-        came += signals.arrived
+        nonlocal arrived, minute_s, moved_s
+        arrived += signals.arrived
         if signals.now_s - minute_s < _MINUTE_S:
             return float(signals.replicas)
-        rates.append(came / (signals.now_s - minute_s))
+        rates.append(arrived / (signals.now_s - minute_s))
         minutes.append(rates[-1] / max(signals.ready, 1))
-        came, minute_s = 0.0, signals.now_s
+        arrived, minute_s = 0.0, signals.now_s
         if signals.now_s - moved_s < _COOLDOWN_S:
             return float(signals.replicas)
         recent = list(minutes)

@@ -11,19 +11,19 @@ from math import ceil
 
 import numpy as np
 
-from chipwise.scale.load import Floats, Load
+from chipwise.scale.load import Floats, RequestLoad
 from chipwise.scale.serving import BeginScaling, Scale, ScaledService, ServeSignals
 from chipwise.scale.simulator.scaling import ROUNDING
 
 _CELL_S = 1.0
 
 
-def bare_work_hours(load: Load, service: ScaledService) -> float:
+def bare_work_hours(load: RequestLoad, service: ScaledService) -> float:
     """Replicas that are always busy and never start."""
     return float(load.work.sum()) / service.replica_per_s / 3600.0
 
 
-def clairvoyant(load: Load) -> BeginScaling:
+def clairvoyant(load: RequestLoad) -> BeginScaling:
     def begin(service: ScaledService) -> Scale:
         wanted = plan(load, service).tolist()
 
@@ -36,34 +36,34 @@ def clairvoyant(load: Load) -> BeginScaling:
     return begin
 
 
-def plan(load: Load, service: ScaledService) -> Floats:
+def plan(load: RequestLoad, service: ScaledService) -> Floats:
     """Replicas of every tick, those that start included."""
-    needed = np.maximum(_needed(load, service), service.least)
+    needed = np.maximum(_needed(load, service), service.least_replicas)
     lead = ceil(service.cold_start_s / service.tick_s - ROUNDING)
-    return np.minimum(_highest_ahead(_bridged(needed, lead), lead), service.most)
+    return np.minimum(_highest_ahead(_bridged(needed, lead), lead), service.most_replicas)
 
 
-def _needed(load: Load, service: ScaledService) -> Floats:
+def _needed(load: RequestLoad, service: ScaledService) -> Floats:
     ticks = max(ceil(load.duration_s / service.tick_s - ROUNDING), 1)
     cells = max(round(service.tick_s / _CELL_S), 1)
     cell_s = service.tick_s / cells
     place = np.minimum((load.times_s / cell_s).astype(np.int64), ticks * cells - 1)
     work = np.bincount(place, weights=load.work, minlength=ticks * cells).reshape(ticks, cells) / service.replica_per_s
-    came = np.cumsum(work, axis=1)  # in seconds of a replica
+    arrived = np.cumsum(work, axis=1)  # in seconds of a replica
     at_s = np.arange(cells) * cell_s
     alone = np.zeros(ticks)  # without those who wait already
     for first in range(cells):
-        since = came[:, first:] - (came[:, first - 1 : first] if first else 0.0)
+        since = arrived[:, first:] - (arrived[:, first - 1 : first] if first else 0.0)
         alone = np.maximum(alone, (since / (at_s[first:] - at_s[first] + service.goal_wait_s + ROUNDING)).max(axis=1))
     left_s = service.tick_s - at_s
     patience_s = at_s + service.goal_wait_s + ROUNDING
     needed, backlog = np.empty(ticks), 0.0
     for tick in range(ticks):
-        row = came[tick]
+        row = arrived[tick]
         replicas = (
             ceil(max(float(alone[tick]), float(((backlog + row) / patience_s).max())) - ROUNDING) if row[-1] + backlog else 0
         )
-        from_cell = row[-1] - row + work[tick]  # that came in this cell or after it
+        from_cell = row[-1] - row + work[tick]  # that arrived in this cell or after it
         backlog = max(float((from_cell - replicas * left_s).max()), backlog + float(row[-1]) - replicas * service.tick_s, 0.0)
         needed[tick] = replicas
     return needed

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chipwise.scale.load import Load
+from chipwise.scale.load import RequestLoad
 from chipwise.scale.serving import ScaledService
 from chipwise.scale.simulator.scaling import ScalingOutcome
 
@@ -35,7 +35,7 @@ class ReplicaTimeline:
     busy: tuple[float, ...]  # replicas that the arrivals would keep busy
 
 
-def timeline(load: Load, service: ScaledService, policy: str, outcome: ScalingOutcome) -> ReplicaTimeline:
+def timeline(load: RequestLoad, service: ScaledService, policy: str, outcome: ScalingOutcome) -> ReplicaTimeline:
     ticks = len(outcome.replicas)
     parts = min(ticks, _POINTS)
     edges = np.linspace(0, ticks, parts + 1).astype(np.int64)
@@ -44,4 +44,10 @@ def timeline(load: Load, service: ScaledService, policy: str, outcome: ScalingOu
     work = np.bincount(part, weights=load.work, minlength=parts)
     busy = work / (np.diff(edges) * service.tick_s * service.replica_per_s)
     hours = edges[:-1] * service.tick_s / 3600.0
-    return ReplicaTimeline(load.name, policy, tuple(hours.tolist()), tuple(replicas.tolist()), tuple(busy.tolist()))
+    return ReplicaTimeline(
+        load=load.name,
+        policy=policy,
+        hours=tuple(hours.tolist()),
+        replicas=tuple(replicas.tolist()),
+        busy=tuple(busy.tolist()),
+    )

@@ -22,13 +22,9 @@ _FINEST_UNITS = 60  # of a tick, at most
 
 def optimum(available: Flags, job: SpotJob) -> Hours:
     """USD of each scenario."""
-    tick_s = max(round(job.tick_h * 3600), 1)
-    restart_s = floor(job.restart_h * 3600 + ROUNDING_H)
-    units = tick_s // gcd(tick_s, restart_s) if restart_s else 1
-    if units > _FINEST_UNITS:
-        units = _FINEST_UNITS
+    units = _units(job)
     restart = floor(job.restart_h / job.tick_h * units + ROUNDING_H)
-    levels = floor((job.ticks - job.work_h / job.tick_h) * units + ROUNDING_H) + 1
+    levels = levels_of(job)
     spot_usd, on_demand_usd = np.float32(job.spot_usd * job.tick_h), np.float32(job.on_demand_usd * job.tick_h)
     none = spot = on_demand = np.zeros((len(available), levels), np.float32)
     slack = np.arange(levels)
@@ -41,6 +37,18 @@ def optimum(available: Flags, job: SpotJob) -> Hours:
         spot, on_demand = np.minimum(none, stay_spot), np.minimum(none, stay_on_demand)
     usd: Hours = none[:, -1].astype(np.float64)
     return usd
+
+
+def levels_of(job: SpotJob) -> int:
+    """Of slack that are told apart: each is a number for each scenario, at each tick."""
+    return floor((job.ticks - job.work_h / job.tick_h) * _units(job) + ROUNDING_H) + 1
+
+
+def _units(job: SpotJob) -> int:
+    tick_s = max(round(job.tick_h * 3600), 1)
+    restart_s = floor(job.restart_h * 3600 + ROUNDING_H)
+    units = tick_s // gcd(tick_s, restart_s) if restart_s else 1
+    return min(units, _FINEST_UNITS)
 
 
 def _spent(usd: NDArray[np.float32], units: int) -> NDArray[np.float32]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipwise.scale.load import Floats, Load
+from chipwise.scale.load import Floats, RequestLoad
 from chipwise.scale.serving import ScaledService
-from chipwise.scale.simulator.scaling import ROUNDING, Fleet, TickSeen
+from chipwise.scale.simulator.scaling import ROUNDING, ReplicaFleet, TickSeen
 
 
 class PooledQueue:
-    def __init__(self, load: Load, service: ScaledService, ready: int) -> None:
+    def __init__(self, load: RequestLoad, service: ScaledService, ready: int) -> None:
         self.load, self.service, self.ready = load, service, ready
         self.before = np.concatenate([[0.0], np.cumsum(load.work)])  # work that came before each instant
         self.breaks_s, self.could = [0.0], [0.0]  # C is straight between these
@@ -32,12 +32,12 @@ class PooledQueue:
             self.ready += count
         self._straight_to(until_s)
         now = self.could[-1]
-        done = max(min(self.busy_until, now) - could, 0.0)
+        worked = max(min(self.busy_until, now) - could, 0.0)
         if place > self.place:
-            done = self._serve(mark, place)
+            worked = self._serve(mark, place)
             self.place = place
         backlog = max(self.busy_until - now, 0.0)
-        return TickSeen(min(done / (now - could), 1.0) if now > could else float(backlog > 0.0), backlog)
+        return TickSeen(min(worked / (now - could), 1.0) if now > could else float(backlog > 0.0), backlog)
 
     def _straight_to(self, until_s: float) -> None:
         if until_s > self.breaks_s[-1]:
@@ -54,22 +54,22 @@ class PooledQueue:
             coming = could + slope * (times - self.breaks_s[mark])
         else:
             coming = np.interp(times, self.breaks_s[mark:], self.could[mark:])
-        came = self.before[first:place]
-        idle_until = np.maximum.accumulate(np.maximum(coming - came, self.busy_until - came[0]))
-        self.begins[first:place] = idle_until + came
-        idle = max(float(idle_until[0] + came[0]) - max(self.busy_until, could), 0.0) + float(idle_until[-1] - idle_until[0])
+        earlier = self.before[first:place]
+        idle_until = np.maximum.accumulate(np.maximum(coming - earlier, self.busy_until - earlier[0]))
+        self.begins[first:place] = idle_until + earlier
+        idle = max(float(idle_until[0] + earlier[0]) - max(self.busy_until, could), 0.0) + float(idle_until[-1] - idle_until[0])
         self.busy_until = float(idle_until[-1] + self.before[place])
         return end - could - idle - max(end - self.busy_until, 0.0)
 
-    def begins_s(self, fleet: Fleet) -> tuple[Floats, float]:
+    def begins_s(self, fleet: ReplicaFleet) -> tuple[Floats, float]:
         load, goal_s = self.load, self.service.goal_wait_s
         speed = max(fleet.ready + fleet.starting, 1) * self.service.replica_per_s
-        most = max(float((self.begins + load.work).max(initial=0.0)), self.could[-1])
-        beyond = (most - self.could[-1]) / speed + goal_s + 1.0
+        latest = max(float((self.begins + load.work).max(initial=0.0)), self.could[-1])
+        beyond = (latest - self.could[-1]) / speed + goal_s + 1.0
         breaks = np.array([*self.breaks_s, self.breaks_s[-1] + beyond])
         could = np.array([*self.could, self.could[-1] + beyond * speed])
         by_goal = np.interp(load.times_s + goal_s, breaks, could)
-        each = load.work / np.maximum(load.counts, ROUNDING)
-        room = np.floor((by_goal - self.begins) / np.maximum(each, ROUNDING) + 1e-6) + 1.0
-        within = float(np.clip(room, 0.0, load.counts).sum())
-        return np.interp(self.begins, could, breaks), within
+        per_request = load.work / np.maximum(load.counts, ROUNDING)
+        room = np.floor((by_goal - self.begins) / np.maximum(per_request, ROUNDING) + 1e-6) + 1.0
+        punctual = float(np.clip(room, 0.0, load.counts).sum())
+        return np.interp(self.begins, could, breaks), punctual

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from chipwise.errors import BadInput
-from chipwise.scale.load import Floats, Load
+from chipwise.scale.load import Floats, RequestLoad
 from chipwise.scale.serving import BeginScaling, ScaledService, ServeSignals
 
 ROUNDING = 1e-9
@@ -28,14 +28,14 @@ FIRST_UTILISATION = 0.7
 @dataclass(frozen=True, slots=True)
 class ScalingOutcome:
     requests: float
-    within: float  # of them, those that waited no longer than the goal
+    punctual: float  # of them, those that waited no longer than the goal
     replica_hours: float
     replicas: Floats  # of every tick, after it: those that start included
     waits_s: Floats  # of every instant of the load: its first request
 
     @property
     def within_goal(self) -> float:
-        return self.within / self.requests
+        return self.punctual / self.requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TickSeen:
     waiting: float  # requests of mean work that have not begun
 
 
-class Fleet:
+class ReplicaFleet:
     """Replicas over time: ready ones, and those that start."""
 
     __slots__ = ("cold_start_s", "now_s", "paid_s", "ready", "starts")
@@ -59,16 +59,16 @@ class Fleet:
 
     def want(self, replicas: int) -> int:
         """How many ready replicas end."""
-        more = replicas - self.ready - self.starting
-        if more > 0:
-            self.starts.append((self.now_s + self.cold_start_s, more))
-        while more < 0 and self.starts:
+        missing = replicas - self.ready - self.starting
+        if missing > 0:
+            self.starts.append((self.now_s + self.cold_start_s, missing))
+        while missing < 0 and self.starts:
             ready_s, count = self.starts.pop()
-            fewer = min(count, -more)
-            more += fewer
+            fewer = min(count, -missing)
+            missing += fewer
             if count > fewer:
                 self.starts.append((ready_s, count - fewer))
-        ending = -min(more, 0)
+        ending = -min(missing, 0)
         self.ready -= ending
         return ending
 
@@ -92,14 +92,14 @@ class ReplicaQueue(Protocol):
     def end(self, replicas: int) -> None:
         """So many ready replicas are no longer wanted."""
 
-    def begins_s(self, fleet: Fleet) -> tuple[Floats, float]:
+    def begins_s(self, fleet: ReplicaFleet) -> tuple[Floats, float]:
         """When requests began, and how many of them waited no longer than the goal."""
 
 
-MakeQueue = Callable[[Load, ScaledService, int], ReplicaQueue]
+MakeQueue = Callable[[RequestLoad, ScaledService, int], ReplicaQueue]
 
 
-def first_replicas(load: Load, service: ScaledService) -> int:
+def first_replicas(load: RequestLoad, service: ScaledService) -> int:
     """What every rule begins with: the load of the first ten minutes at 70%."""
     until = min(FIRST_S, load.duration_s)
     work = float(load.work[: int(np.searchsorted(load.times_s, until))].sum())
@@ -107,18 +107,18 @@ def first_replicas(load: Load, service: ScaledService) -> int:
 
 
 def bounded(service: ScaledService, replicas: float) -> int:
-    return min(max(ceil(replicas - ROUNDING), service.least), service.most)
+    return min(max(ceil(replicas - ROUNDING), service.least_replicas), service.most_replicas)
 
 
 def play(
-    load: Load,
+    load: RequestLoad,
     service: ScaledService,
     begin: BeginScaling,
     make_queue: MakeQueue,
     *,
     each_tick: Callable[[int], None] | None = None,
 ) -> ScalingOutcome:
-    decide, fleet = begin(service), Fleet(service, first_replicas(load, service))
+    decide, fleet = begin(service), ReplicaFleet(service, first_replicas(load, service))
     queue = make_queue(load, service, fleet.ready)
     ticks = max(ceil(load.duration_s / service.tick_s - ROUNDING), 1)
     places = np.searchsorted(load.times_s, np.arange(ticks + 1) * service.tick_s, side="left")
@@ -145,8 +145,14 @@ def play(
         paid_for[tick] = fleet.ready + fleet.starting
         if each_tick is not None:
             each_tick(tick)
-    begins_s, within = queue.begins_s(fleet)
-    return ScalingOutcome(load.requests, within, fleet.paid_s / 3600.0, paid_for, begins_s - load.times_s)
+    begins_s, punctual = queue.begins_s(fleet)
+    return ScalingOutcome(
+        requests=load.requests,
+        punctual=punctual,
+        replica_hours=fleet.paid_s / 3600.0,
+        replicas=paid_for,
+        waits_s=begins_s - load.times_s,
+    )
 
 
 def _number(replicas: object) -> float:

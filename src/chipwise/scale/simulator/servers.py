@@ -10,13 +10,13 @@ from heapq import heappop, heappush, heapreplace
 import numpy as np
 
 from chipwise.errors import BadInput
-from chipwise.scale.load import Floats, Load
+from chipwise.scale.load import Floats, RequestLoad
 from chipwise.scale.serving import ScaledService
-from chipwise.scale.simulator.scaling import ROUNDING, Fleet, TickSeen
+from chipwise.scale.simulator.scaling import ROUNDING, ReplicaFleet, TickSeen
 
 
 class ServerQueue:
-    def __init__(self, load: Load, service: ScaledService, ready: int) -> None:
+    def __init__(self, load: RequestLoad, service: ScaledService, ready: int) -> None:
         if (load.counts != 1.0).any():
             raise BadInput(f"{load.name} has rates, and no single requests.", remedy="Use the level pooled, which needs none.")
         self.load, self.service = load, service
@@ -59,11 +59,11 @@ class ServerQueue:
             request += 1
         self.next = request
 
-    def begins_s(self, fleet: Fleet) -> tuple[Floats, float]:
+    def begins_s(self, fleet: ReplicaFleet) -> tuple[Floats, float]:
         for ready_s, count in fleet.starts:
             for _ in range(count):
                 heappush(self.free, ready_s)
         self._begin_until(float("inf"), len(self.times))
         begins = np.array(self.begins)
-        within = (begins - self.load.times_s <= self.service.goal_wait_s + ROUNDING).sum()
-        return begins, float(within)
+        punctual = (begins - self.load.times_s <= self.service.goal_wait_s + ROUNDING).sum()
+        return begins, float(punctual)

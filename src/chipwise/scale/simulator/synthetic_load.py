@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.errors import BadInput
-from chipwise.scale.load import Floats, Load, load_of
+from chipwise.scale.load import Floats, RequestLoad, load_of
 
 _DAY_S, _HOUR_S, _STEP_S = 86_400.0, 3600.0, 60.0
 MOST_HOURS = 24.0 * 366
@@ -40,11 +40,11 @@ class SyntheticLoad:
             )
 
 
-def synthetic_load(shape: SyntheticLoad, seed: int) -> Load:
+def synthetic_load(shape: SyntheticLoad, seed: int) -> RequestLoad:
     """The same seed gives the same load."""
     chance = np.random.default_rng(seed)
     steps = max(int(np.ceil(shape.hours * _HOUR_S / _STEP_S)), 1)
-    at_s = np.arange(steps + 1) * _STEP_S
+    at_s = np.arange(steps + 1, dtype=np.float64) * _STEP_S
     day = 1.0 - shape.swing * np.cos(2.0 * np.pi * at_s / _DAY_S)
     rates = shape.rate * day * np.exp(_wandering(shape, steps + 1, chance)) * _bursts(shape, steps + 1, chance)
     return of_rates("synthetic", at_s, rates, np.full(steps + 1, shape.bunching), chance, duration_s=shape.hours * _HOUR_S)
@@ -80,7 +80,7 @@ def of_rates(
     *,
     duration_s: float,
     clock_s: float = 0.0,
-) -> Load:
+) -> RequestLoad:
     """Requests in cells of a second, from rates that move in straight lines between the given instants."""
     cells = np.arange(0.0, duration_s)
     means, variances = np.interp(cells, at_s, rates), np.interp(cells, at_s, rates * bunching)
@@ -89,5 +89,5 @@ def of_rates(
     shapes = np.divide(means, scale, out=np.zeros_like(means), where=scale > 0.0)
     drawn = np.where(scale > 0.0, chance.gamma(np.maximum(shapes, 1e-12), scale), means)
     counts = chance.poisson(drawn).astype(np.float64)
-    some = counts > 0.0
-    return load_of(name, cells[some], counts=counts[some], duration_s=duration_s, clock_s=clock_s)
+    busy = counts > 0.0
+    return load_of(name, cells[busy], counts=counts[busy], duration_s=duration_s, clock_s=clock_s)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from chipwise.errors import BadInput
-from chipwise.scale.load import Floats, Load
+from chipwise.scale.load import Floats, RequestLoad
 from chipwise.scale.serving import ScaledService
-from chipwise.scale.simulator.scaling import ROUNDING, Fleet, TickSeen
+from chipwise.scale.simulator.scaling import ROUNDING, ReplicaFleet, TickSeen
 from chipwise.scale.simulator.tokens import TokenLoad, TokenReplica, TokenSpeed, stepping
 
 
-def token_load(load: Load) -> TokenLoad:
+def token_load(load: RequestLoad) -> TokenLoad:
     if load.tokens is None:
         raise BadInput(f"{load.name} has no input and output tokens.", remedy="Use the level pooled, which needs none.")
     prompts, answers = (np.maximum(np.rint(tokens), 1.0).astype(np.int64) for tokens in load.tokens)
@@ -21,7 +21,7 @@ def token_load(load: Load) -> TokenLoad:
 class TokenQueue:
     """Replicas that are no longer wanted get no more requests, and answer what they have."""
 
-    def __init__(self, load: Load, service: ScaledService, ready: int, speed: TokenSpeed) -> None:
+    def __init__(self, load: RequestLoad, service: ScaledService, ready: int, speed: TokenSpeed) -> None:
         self.load, self.service, self.speed, self.requests = load, service, speed, token_load(load)
         self.requests.check(speed)
         self.replicas, self.leaving = [TokenReplica(speed) for _ in range(ready)], list[TokenReplica]()
@@ -52,9 +52,9 @@ class TokenQueue:
             return
         requests, count = np.arange(self.place, place), len(self.replicas)
         for offset, replica in enumerate(self.replicas):
-            mine = requests[(offset - self.turn) % count :: count]
-            if len(mine):
-                replica.give(mine)
+            share = requests[(offset - self.turn) % count :: count]
+            if len(share):
+                replica.give(share)
         self.turn, self.place = (self.turn + len(requests)) % count, place
 
     def _pass_to(self, until_s: float) -> None:
@@ -62,10 +62,10 @@ class TokenQueue:
             replica.pass_to(until_s, self.requests, self.begins, self.ends, self.step)
         self.leaving = [replica for replica in self.leaving if replica.has_work]
 
-    def begins_s(self, fleet: Fleet) -> tuple[Floats, float]:
+    def begins_s(self, fleet: ReplicaFleet) -> tuple[Floats, float]:
         for ready_s, count in fleet.starts:
             self.replicas += [TokenReplica(self.speed, ready_s) for _ in range(count)]
         self._deal(len(self.load.times_s))
         self._pass_to(np.inf)
-        within = (self.begins - self.load.times_s <= self.service.goal_wait_s + ROUNDING).sum()
-        return self.begins, float(within)
+        punctual = (self.begins - self.load.times_s <= self.service.goal_wait_s + ROUNDING).sum()
+        return self.begins, float(punctual)

@@ -3,7 +3,7 @@
 A step gives one token to each sequence that has its first, and computes up to `chunk` tokens of prompts, those that came first
 before the others; it takes the time that the performance model has for so many sequences, and for these prompt tokens. A
 request is let in, in the order of arrival, when a slot is free and the KV memory holds all its tokens, prompt and answer, so
-that nobody is put out again. Steps in which nothing comes or goes are taken together.
+that nobody is put out again. Steps in which nothing comes or goes are read together.
 
 Requests go to the ready replicas in turn; a replica that is no longer wanted answers what it has. `advance` is plain Python
 over arrays, and is compiled where numba is installed (`pip install chipwise[fast]`): both give the same to the last bit.
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from chipwise.errors import BadInput
 from chipwise.scale.load import Floats
 
-Whole = NDArray[np.int64]
+Counts = NDArray[np.int64]
 CHUNK = 512
 
 
@@ -40,7 +40,7 @@ class TokenSpeed:
         return len(self.steps_s) - 1
 
     def capacity_per_s(self, prompt: float, answer: float) -> float:
-        """Requests of such mean lengths that a replica answers with all slots taken, or as many as its memory holds."""
+        """Requests of such mean lengths that a replica answers with all slots read, or as many as its memory holds."""
         inside = min(float(self.slots), self.kv_tokens / (prompt + answer))
         step_s = float(np.interp(inside, np.arange(self.slots + 1), self.steps_s))
         return 1.0 / (self.prompt_token_s * prompt + answer * step_s / inside)
@@ -49,8 +49,8 @@ class TokenSpeed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenLoad:
     times_s: Floats  # rising
-    prompts: Whole  # tokens
-    answers: Whole
+    prompts: Counts  # tokens
+    answers: Counts
 
     def check(self, speed: TokenSpeed) -> None:
         longest = int((self.prompts + self.answers).max(initial=0))
@@ -70,7 +70,7 @@ class TokenReplica:
         self.marks = np.zeros(4, np.int64)  # of the queue: its head, its tail; sequences inside; KV tokens in use
         self.clock = np.array([ready_s, 0.0])  # now, and how long it has been busy
 
-    def give(self, requests: Whole) -> None:
+    def give(self, requests: Counts) -> None:
         self.queue = np.concatenate([self.queue[self.marks[0] :], requests])
         self.marks[0], self.marks[1] = 0, len(self.queue)
 
@@ -88,9 +88,9 @@ class TokenReplica:
 
     def pass_to(self, until_s: float, load: TokenLoad, begins: Floats, ends: Floats, step: Callable[..., None]) -> None:
         state = (self.queue, self.owner, self.prompt_left, self.answer_left, self.marks, self.clock)
-        what = (load.times_s, load.prompts, load.answers)
+        lengths = (load.times_s, load.prompts, load.answers)
         speed = self.speed
-        step(until_s, *what, *state, begins, ends, speed.steps_s, speed.prompt_token_s, speed.kv_tokens, speed.chunk)
+        step(until_s, *lengths, *state, begins, ends, speed.steps_s, speed.prompt_token_s, speed.kv_tokens, speed.chunk)
 
 
 def answered(
@@ -102,9 +102,9 @@ def answered(
     step = stepping(compiled)
     busy_s = np.zeros(replicas)
     for place in range(replicas):
-        mine = np.arange(place, len(load.times_s), replicas)
+        share = np.arange(place, len(load.times_s), replicas)
         replica = TokenReplica(speed)
-        replica.give(mine)
+        replica.give(share)
         replica.pass_to(np.inf, load, begins, ends, step)
         busy_s[place] = replica.clock[1]
     return begins, ends, busy_s
@@ -167,9 +167,9 @@ def advance(
         fewest = -1
         for place in range(inside):
             if prompt_left[place] > 0:
-                taken = min(prompt_left[place], left)
-                prompt_left[place], left = prompt_left[place] - taken, left - taken
-                if prompt_left[place] > 0 or taken == 0:
+                read = min(prompt_left[place], left)
+                prompt_left[place], left = prompt_left[place] - read, left - read
+                if prompt_left[place] > 0 or read == 0:
                     continue
             sequences += 1
             if fewest < 0 or answer_left[place] < fewest:

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from chipwise.serve.breaker import BreakerRule
-from chipwise.serve.settings import GatewaySettings, Timeouts
+from chipwise.serving.breaker import BreakerRule
+from chipwise.serving.settings import GatewaySettings, Timeouts
 from effort import cases
 from gateway_harness import CHAT, STREAM, Running, post, running
 from token_server import Faults, TokenServer

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from chipwise.serve.breaker import BreakerRule
-from chipwise.serve.keys import Key, digest_of
-from chipwise.serve.limits import KeyLimits
-from chipwise.serve.settings import GatewaySettings, Prices, Timeouts
+from chipwise.serving.breaker import BreakerRule
+from chipwise.serving.keys import Key, digest_of
+from chipwise.serving.limits import KeyLimits
+from chipwise.serving.settings import GatewaySettings, Prices, Timeouts
 from gateway_harness import CHAT, STREAM, Running, get, post, read_answer, running, status
 from token_server import TokenServer
 

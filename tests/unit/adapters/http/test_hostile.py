@@ -8,7 +8,7 @@ import pytest
 
 from chipwise.adapters.http.framing import ChunkedBody
 from chipwise.adapters.http.heads import BadMessage, read_request, read_response
-from chipwise.serve.settings import GatewaySettings, SizeLimits, Timeouts
+from chipwise.serving.settings import GatewaySettings, SizeLimits, Timeouts
 from gateway_harness import CHAT, STREAM, post, read_answer, running, status
 from token_server import TokenServer
 
@@ -240,4 +240,4 @@ def test_only_one_way_to_read_a_head_is_accepted_by_a_known_parser_too() -> None
             continue
         theirs = httptools.HttpRequestParser(Seen())
         theirs.feed_data(head + b"\r\n\r\n")
-        assert theirs.get_method().decode() == ours.method
+        assert theirs.get_method().decode() == ours.line.method

@@ -7,9 +7,9 @@ import asyncio
 import numpy as np
 
 from chipwise.adapters.http.load import LoadTest, Patience, Target
-from chipwise.serve.arrivals import constant
-from chipwise.serve.load_report import LoadGoals, LoadReport, summarise
-from chipwise.serve.replica import Address
+from chipwise.serving.arrivals import constant
+from chipwise.serving.load_report import LoadGoals, LoadReport, summarise
+from chipwise.serving.replica import Address
 from gateway_harness import CHAT, STREAM
 from token_server import TokenServer
 

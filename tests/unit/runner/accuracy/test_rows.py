@@ -46,7 +46,7 @@ def test_what_cannot_be_compared_is_left_out_with_its_reason() -> None:
         "calibrate has no model for this kind of work": 1,
         "its devices (NVIDIA X) are not one chip of the catalog": 1,
         "it held 50.0% of a H200, and a row is about whole chips": 1,
-        "nobody knows on which chip it ran": 1,
+        "its chip is not known": 1,
     }
 
 

@@ -30,7 +30,7 @@ def _program() -> str:
 
 def sampling(container: Mapping[str, Any]) -> dict[str, Any]:
     """The container with a shell around its command, where it can have one."""
-    command = container.get("command") or ()
+    command: list[str] = list(container.get("command") or ())
     limits = (container.get("resources") or {}).get("limits") or {}
     settings = {setting["name"]: setting.get("value") for setting in container.get("env") or ()}
     has_shell = bool(command) and str(command[0]).rpartition("/")[2] in _SHELLS

@@ -1,0 +1,42 @@
+"""SGLang: models of the hub on GPUs, through `sglang.launch_server`."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import find_spec
+
+from chipwise.errors import NotFound
+from chipwise.renderer.serving import flags
+from chipwise.serving.engine import ReplicaRequest, ReplicaStart, ServingMachine, check_gpus, openai_first
+
+ABOUT = "SGLang: models of the hub on GPUs"
+COMPONENTS: tuple[str, ...] = ("sglang",)
+PROGRAM = "python3"
+AT_ONCE = 256  # requests that it works on together unless told otherwise
+
+
+def check(request: ReplicaRequest, machine: ServingMachine) -> None:
+    check_gpus("SGLang", request, machine)
+    if shutil.which(PROGRAM) is None or find_spec("sglang") is None:
+        raise NotFound("SGLang is not installed here: python3 has no package sglang.", remedy="pip install 'sglang[all]'")
+
+
+def start(request: ReplicaRequest) -> ReplicaStart:
+    words = flags.sglang(
+        flags.EngineFlags(
+            source=request.model,
+            served=request.served,
+            port=request.port,
+            host=request.host,
+            precision=request.precision,
+            context=request.context,
+            slots=request.at_once,
+            tensor_ways=request.tensor_ways,
+            stages=request.stages,
+        )
+    )
+    return ReplicaStart(
+        command=(*words, "--enable-metrics", *request.extra_words),
+        at_once=request.at_once or AT_ONCE,
+        first=openai_first(request.served),
+    )

@@ -1,0 +1,44 @@
+"""TGI: Text Generation Inference of Hugging Face, through `text-generation-launcher`."""
+
+from __future__ import annotations
+
+import shutil
+
+from chipwise.errors import NotFound
+from chipwise.renderer.serving import flags
+from chipwise.serving.engine import FirstRequest, ReplicaRequest, ReplicaStart, ServingMachine, check_gpus
+
+ABOUT = "TGI: Text Generation Inference, models of the hub on GPUs"
+COMPONENTS: tuple[str, ...] = ("tgi",)
+PROGRAM = "text-generation-launcher"
+AT_ONCE = 256  # requests that it works on together unless told otherwise
+
+
+def check(request: ReplicaRequest, machine: ServingMachine) -> None:
+    check_gpus("TGI", request, machine)
+    if shutil.which(PROGRAM) is None:
+        raise NotFound(
+            "TGI is not installed here: there is no program `text-generation-launcher`.",
+            remedy="Run this inside its image, ghcr.io/huggingface/text-generation-inference.",
+        )
+
+
+def start(request: ReplicaRequest) -> ReplicaStart:
+    words = flags.tgi(
+        flags.EngineFlags(
+            source=request.model,
+            served=request.served,
+            port=request.port,
+            host=request.host,
+            precision=request.precision,
+            context=request.context,
+            slots=request.at_once,
+            tensor_ways=request.tensor_ways,
+            stages=request.stages,
+        )
+    )
+    return ReplicaStart(
+        command=(*words, *request.extra_words),
+        at_once=request.at_once or AT_ONCE,
+        first=FirstRequest("/generate_stream", {"inputs": "Hello", "parameters": {"max_new_tokens": 1}}),
+    )

@@ -1,0 +1,39 @@
+"""vLLM: models of the hub on GPUs, through `vllm serve`."""
+
+from __future__ import annotations
+
+import shutil
+
+from chipwise.errors import NotFound
+from chipwise.renderer.serving import flags
+from chipwise.serving.engine import ReplicaRequest, ReplicaStart, ServingMachine, check_gpus, openai_first
+
+ABOUT = "vLLM: models of the hub on GPUs"
+COMPONENTS: tuple[str, ...] = ("vllm",)
+PROGRAM = "vllm"
+AT_ONCE = 256  # requests that it works on together unless told otherwise
+
+
+def check(request: ReplicaRequest, machine: ServingMachine) -> None:
+    check_gpus("vLLM", request, machine)
+    if shutil.which(PROGRAM) is None:
+        raise NotFound("vLLM is not installed here: there is no program `vllm`.", remedy="pip install vllm")
+
+
+def start(request: ReplicaRequest) -> ReplicaStart:
+    words = flags.vllm(
+        flags.EngineFlags(
+            source=request.model,
+            served=request.served,
+            port=request.port,
+            host=request.host,
+            precision=request.precision,
+            context=request.context,
+            slots=request.at_once,
+            tensor_ways=request.tensor_ways,
+            stages=request.stages,
+        )
+    )
+    return ReplicaStart(
+        command=(*words, *request.extra_words), at_once=request.at_once or AT_ONCE, first=openai_first(request.served)
+    )

@@ -1,0 +1,162 @@
+"""`chipwise load`: requests at a rate that does not wait for answers, and how fast a service answers them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chipwise.cli.options import CatalogName
+from chipwise.cli.parameter_types import AboveZero, Amount, Duration, WholeNumber
+
+ARRIVALS = click.Choice(["constant", "poisson", "bursty"])
+APIS = click.Choice(["chat", "completions", "generate"])
+METRIC_ROWS = (("ttft", "ttft_s", "first token"), ("tpot", "tpot_s", "per token"), ("latency", "latency_s", "whole answer"))
+PERCENTILES = ("p50", "p90", "p95", "p99")
+MOST_DELAY_S = 0.001  # from due to sent; above, the machine that sends is too busy
+
+
+@click.command()
+@click.argument("target", metavar="URL|WORKLOAD.yaml")
+@click.option("--url", default=None, help="With a workload file: the address. http://127.0.0.1:8000 unless given.")
+@click.option("--environment", "-e", default=None, help="Use this environment of the file: prod.")
+@click.option("--rate", type=AboveZero(1e6), default=None, help="Requests per second; 1 unless the file says.")
+@click.option("--for", "duration", type=Duration(), default=None, help="How long requests come; 30s unless given.")
+@click.option("--warm-up", type=Duration(), default=None, help="Do not count requests of this first time.")
+@click.option("--arrivals", type=ARRIVALS, default=None, help="How requests follow one another; poisson unless given.")
+@click.option("--burstiness", type=AboveZero(100), default=None, help="Coefficient of variation of the gaps; 1 is Poisson.")
+@click.option("--trace", type=click.Path(path_type=Path), default=None, help="Replay arrivals and lengths of this CSV file.")
+@click.option("--speed", type=AboveZero(), default=None, help="Replay the trace so many times as fast.")
+@click.option("--input", type=WholeNumber(), default=None, help="Tokens of a prompt, about; 256 unless given.")
+@click.option("--output", type=WholeNumber(), default=None, help="Tokens of an answer at most; 128 unless given.")
+@click.option("--model", default=None, help="The model that requests name.")
+@click.option("--api", type=APIS, default=None, help="OpenAI's chat or completions, or TGI's generate; chat unless given.")
+@click.option("--stream/--no-stream", default=True, help="Streamed answers, or whole ones.")
+@click.option("--key-variable", metavar="NAME", default=None, help="Environment variable that holds the API key.")
+@click.option("--ttft", type=Duration(), default=None, help="Goal for the first token, such as 800ms.")
+@click.option("--tpot", type=Duration(), default=None, help="Goal for each further token.")
+@click.option("--latency", type=Duration(), default=None, help="Goal for the whole answer.")
+@click.option("--percentile", type=AboveZero(100), default=None, help="Share of requests in % that must keep them; 95.")
+@click.option("--connections", type=WholeNumber(1, 60_000), default=None, help="Most at once; 4096 unless given.")
+@click.option("--seed", type=WholeNumber(0), default=None, help="For arrivals and lengths drawn at random; 1.")
+@click.option("--usd-per-hour", type=Amount(), default=None, help="Price of the service, for the cost of tokens.")
+@click.option("--search", is_flag=True, help="Find the highest rate that keeps the goals.")
+@click.option(
+    "--on", "chip", metavar="CHIP", type=CatalogName("chip"), default=None, help="Compare with the prediction for this chip."
+)
+@click.option("--replicas", type=WholeNumber(), default=None, help="Copies of the model, for the prediction.")
+@click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
+@click.pass_context
+def load(ctx: click.Context, /, target: str, trace: Path | None, as_json: bool, **settings: Any) -> None:
+    """Send requests to a service at a rate that does not wait for its answers, and measure them.
+
+    Times count from the instant at which a request was due, so waiting counts in full. Percentiles have 95% intervals where
+    there are enough requests. A workload file gives rate, lengths and goals; options win over it. Prompts are random words.
+
+    Exits with 1 if a goal is missed or requests fail.
+
+    \b
+    Examples:
+      chipwise load http://127.0.0.1:8000 --rate 20 --for 60s --input 500 --output 100
+      chipwise load workload.yaml --url http://127.0.0.1:8000 --on h100
+      chipwise load http://127.0.0.1:8000 --search --ttft 500ms --tpot 40ms
+      chipwise load http://127.0.0.1:8000 --trace arrivals.csv --speed 10
+    """
+    from chipwise.api.measure.load import LoadOptions, measured
+    from chipwise.api.session.wiring import open_session
+    from chipwise.cli import text
+    from chipwise.cli.progress import progress
+    from chipwise.views.load_test import result_view
+
+    options = LoadOptions(trace=None if trace is None else str(trace), **settings)
+    with progress("load") as report:
+        result = measured(open_session(), target, options, report)
+    view = result_view(result)
+    if as_json:
+        text.show_json(view)
+    else:
+        show(view)
+    ctx.exit(0 if view["within_goals"] is not False and not view["errors"] else 1)
+
+
+def show(view: dict[str, Any]) -> None:
+    from chipwise.cli import text
+
+    rate = "as the trace has them" if view["rate_per_s"] is None else f"{text.number(view['rate_per_s'])}/s, {view['arrivals']}"
+    text.show_title(f"{view['url']}: requests {rate}, for {text.number(view['seconds'])} s")
+    errors = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in view["errors"].items()) or "no errors"
+    pairs = [
+        ("requests", f"{view['requests']:,}, of which {view['answered']:,} answered; {errors}"),
+        ("rate", f"{text.number(view['answered_per_s'])}/s answered, {text.number(view['good_per_s'])}/s within the goals"),
+        ("tokens/s out", text.number(view["tokens_per_s"])),
+    ]
+    if view["usd_per_million_tokens"] is not None:
+        pairs.append(("cost", f"${text.money(view['usd_per_million_tokens'])} per million tokens out"))
+    if view["lateness_s"] is not None:
+        pairs.append(("own delay", f"p99 {text.number(1e3 * view['lateness_s']['p99'], 3)} ms from due to sent"))
+    text.show_pairs(pairs)
+    _show_percentiles(view)
+    _show_trials(view)
+    if view["goals"]:
+        text.show_lines("")
+    for goal in view["goals"]:
+        name = next(label for metric, _, label in METRIC_ROWS if metric == goal["metric"])
+        verdict = "holds" if goal["holds"] else "is missed"
+        text.show_lines(f"The goal for p{100 * goal['share']:g} of {name} {verdict}.")
+
+    if view["lateness_s"] is not None and view["lateness_s"]["p99"] > MOST_DELAY_S:
+        text.say("This machine was busy: it sent some requests late, and all times include that delay.")
+
+
+def _show_percentiles(view: dict[str, Any]) -> None:
+    from chipwise.cli import text
+
+    predicted = view["predicted"]
+    columns = [
+        text.Column("ms"),
+        *(text.Column(name, right=True) for name in PERCENTILES),
+        text.Column("p95 between", right=True),
+    ]
+    if predicted is not None:
+        columns.append(text.Column("p95 predicted", right=True))
+    rows = []
+    for metric, key, label in METRIC_ROWS:
+        values = view[key]
+        if values is None:
+            continue
+        row = [label, *(text.number(1e3 * values[name], 3) for name in PERCENTILES)]
+        ends = values["intervals"].get("p95")
+        row.append("-" if ends is None else " to ".join(text.number(1e3 * end, 3) for end in ends))
+        if predicted is not None:
+            expected = predicted.get(metric, {}).get("p95")
+            row.append("-" if expected is None else text.number(1e3 * expected, 3))
+        rows.append(row)
+    if rows:
+        text.show_lines("")
+        text.show_table(columns, rows)
+
+
+def _show_trials(view: dict[str, Any]) -> None:
+    from chipwise.cli import text
+
+    if not view["trials"]:
+        return
+    columns = [text.Column(name, right=True) for name in ("requests/s", "first token p95 ms", "per token p95 ms", "errors")]
+    rows = [
+        [
+            text.number(trial["rate_per_s"]),
+            *("-" if trial[key] is None else text.number(1e3 * trial[key]["p95"], 3) for key in ("ttft_s", "tpot_s")),
+            f"{sum(trial['errors'].values()):,}",
+        ]
+        for trial in sorted(view["trials"], key=lambda trial: trial["rate_per_s"])
+    ]
+    text.show_lines("", "rates that were tried")
+    text.show_table(columns, rows)
+    good_rates = [trial["rate_per_s"] for trial in view["trials"] if trial["within_goals"]]
+    best = (
+        f"{text.number(max(good_rates))} requests/s keep the goals."
+        if good_rates
+        else "No rate that was tried keeps the goals."
+    )
+    text.show_lines("", best)

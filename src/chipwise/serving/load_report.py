@@ -1,0 +1,141 @@
+"""What a load test saw, as a value: percentiles from the instant at which each request was due, goodput, and errors by kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+BLOCKS = 20  # of requests that follow one another: in a queue neighbours are alike, so whole blocks are drawn again
+RESAMPLES = 200
+CONFIDENCE = 0.95
+MOST_RESAMPLED = 20_000  # values; more are thinned evenly, which widens the intervals a little
+LEAST_FOR_INTERVAL = 10  # requests beyond a percentile: with fewer the sample cannot tell it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shots:
+    """One entry per request; seconds from the start of the test, NaN where it did not happen."""
+
+    due_s: Floats
+    sent_s: Floats
+    first_s: Floats  # the first token, or the first byte of a whole answer
+    end_s: Floats
+    tokens: Floats
+    events: Floats  # of a stream; 0: the answer came whole
+    errors: Sequence[str]  # empty: none
+
+
+@dataclass(frozen=True, slots=True)
+class LoadGoals:
+    """A request is good that had no error and met these; None: any."""
+
+    first_token_s: float | None = None
+    per_token_s: float | None = None
+    total_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    count: int
+    mean: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    p999: float
+    highest: float
+    intervals: Mapping[str, tuple[float, float]]  # at 95%, by percentile; one that so few requests cannot tell is left out
+
+    def value_at(self, share: float) -> float | None:
+        """Of a percentile that is counted here, such as 0.95."""
+        name = next((name for name, known in SHARES.items() if abs(known - share) < 1e-9), None)
+        return None if name is None else float(getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    requests: int
+    answered: int
+    duration_s: float  # from the first due to the last end
+    offered_per_s: float
+    answered_per_s: float
+    good_per_s: float
+    tokens_per_s: float
+    first_token: Percentiles | None  # None: no answer at all
+    per_token: Percentiles | None
+    total: Percentiles | None
+    lateness: Percentiles | None  # how long after its due instant the generator itself sent a request
+    errors: dict[str, int]
+
+
+def percentiles(values: Floats) -> Percentiles | None:
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return None
+    p50, p90, p95, p99, p999 = (float(value) for value in np.quantile(values, list(SHARES.values())))
+    return Percentiles(
+        count=int(values.size),
+        mean=float(values.mean()),
+        p50=p50,
+        p90=p90,
+        p95=p95,
+        p99=p99,
+        p999=p999,
+        highest=float(values.max()),
+        intervals=_intervals(values),
+    )
+
+
+def _intervals(values: Floats) -> dict[str, tuple[float, float]]:
+    """Bootstrap of blocks, in the order of arrival."""
+    shares = {name: share for name, share in SHARES.items() if (1.0 - share) * values.size >= LEAST_FOR_INTERVAL}
+    if not shares:
+        return {}
+    thinned = values[:: max(1, -(-values.size // MOST_RESAMPLED))]
+    blocks = thinned[: thinned.size // BLOCKS * BLOCKS].reshape(BLOCKS, -1)
+    drawn = blocks[np.random.default_rng(1).integers(0, BLOCKS, (RESAMPLES, BLOCKS))].reshape(RESAMPLES, -1)
+    seen = np.quantile(drawn, list(shares.values()), axis=1)
+    low, high = np.quantile(seen, [(1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0], axis=1)
+    return {name: (float(low[place]), float(high[place])) for place, name in enumerate(shares)}
+
+
+def summarise(shots: Shots, goals: LoadGoals, warm_up_s: float = 0.0) -> LoadReport:
+    """Without what was due during the warm-up."""
+    counted = shots.due_s >= warm_up_s
+    errors = np.array([bool(error) for error in shots.errors], dtype=np.bool_)
+    fine = counted & ~errors & np.isfinite(shots.end_s)
+    first = np.where(fine, shots.first_s - shots.due_s, np.nan)
+    total = np.where(fine, shots.end_s - shots.due_s, np.nan)
+    streamed = fine & (shots.events > 1) & (shots.tokens > 1)
+    gaps = np.where(streamed, shots.tokens - 1.0, np.nan)
+    gap_s = (shots.end_s - shots.first_s) / gaps
+    good = fine.copy()
+    for values, goal in ((first, goals.first_token_s), (gap_s, goals.per_token_s), (total, goals.total_s)):
+        if goal is not None:
+            good &= ~(np.nan_to_num(values, nan=0.0) > goal)
+    due = shots.due_s[counted]
+    begin = float(due[0]) if due.size else 0.0
+    ends = shots.end_s[counted & np.isfinite(shots.end_s)]
+    last_due = float(due[-1]) if due.size else begin
+    duration = max(last_due, float(ends.max()) if ends.size else begin) - begin
+    span = max(duration, 1e-9)
+    return LoadReport(
+        requests=int(counted.sum()),
+        answered=int(fine.sum()),
+        duration_s=duration,
+        offered_per_s=(due.size - 1) / (last_due - begin) if due.size > 1 and last_due > begin else 0.0,
+        answered_per_s=float(fine.sum()) / span,
+        good_per_s=float(good.sum()) / span,
+        tokens_per_s=float(shots.tokens[fine].sum()) / span,
+        first_token=percentiles(first),
+        per_token=percentiles(gap_s),
+        total=percentiles(total),
+        lateness=percentiles((shots.sent_s - shots.due_s)[counted]),
+        errors=dict(Counter(error for error, counts in zip(shots.errors, counted, strict=True) if error and counts)),
+    )

@@ -1,0 +1,115 @@
+"""`chipwise load` against a stand-in of a model server that runs in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from command import Chipwise
+from token_server import TokenServer
+
+WORKLOAD = """
+kind: serve
+name: chat
+model: llama-3.1-8b
+arrival: {rate: 60 req/s, burstiness: 1.5}
+input_tokens: {mean: 40, p95: 90}
+output_tokens: 5
+goals: {ttft: {p95: 2s}, tpot: {p95: 1s}}
+"""
+
+
+@contextmanager
+def serving(server: TokenServer) -> Iterator[str]:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        port = asyncio.run_coroutine_threadsafe(server.start(), loop).result(5.0)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        loop.call_soon_threadsafe(server.stop)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+
+
+def test_a_workload_is_sent_and_held_against_its_goals_and_prediction(chipwise: Chipwise, tmp_path: Path) -> None:
+    path = tmp_path / "workload.yaml"
+    path.write_text(WORKLOAD)
+    with serving(TokenServer(tokens=5, interval_s=0.001)) as url:
+        done = chipwise("load", str(path), "--url", url, "--for", "500ms", "--on", "h100")
+        assert done.code == 0, done
+        assert "The goal for p95 of first token holds." in done.out
+        assert "p95 predicted" in done.out
+        assert max(map(len, done.out.splitlines())) <= 80
+        view = json.loads(chipwise("load", str(path), "--url", url, "--for", "300ms", "--json", "--on", "h100").out)
+    assert view["answered"] == view["requests"] > 0
+    assert view["arrivals"] == "bursty"
+    assert view["predicted"]["ttft"]["p95"] > 0
+    assert view["measured_over_predicted"]["ttft"]["p95"] > 0
+
+
+def test_a_missed_goal_and_failed_requests_exit_with_1(chipwise: Chipwise) -> None:
+    server = TokenServer(prefill_s=0.05)
+    with serving(server) as url:
+        done = chipwise("load", url, "--rate", "40", "--for", "200ms", "--ttft", "1ms")
+        assert done.code == 1
+        assert "is missed" in done.out
+        server.faults.refuse_status = 429
+        done = chipwise("load", url, "--rate", "40", "--for", "200ms", "--no-stream")
+        assert done.code == 1
+        assert "status 429" in done.out
+
+
+def test_a_trace_is_replayed_with_its_lengths(chipwise: Chipwise, tmp_path: Path) -> None:
+    trace = tmp_path / "arrivals.csv"
+    trace.write_text("arrival,input_tokens,output_tokens\n10,3,2\n12,4,2\n11,5,2\n")
+    server = TokenServer(tokens=2)
+    server.seen.keeps = True
+    with serving(server) as url:
+        done = chipwise("load", url, "--trace", str(trace), "--speed", "20", "--json")
+    assert json.loads(done.out)["answered"] == 3
+    sent = [json.loads(body)["messages"][0]["content"] for body in server.seen.bodies]
+    assert [len(text.split()) for text in sent] == [3, 5, 4]
+
+
+def test_a_search_ends_with_the_highest_rate_that_holds(chipwise: Chipwise) -> None:
+    with serving(TokenServer(prefill_s=0.02)) as url:
+        options = ("--rate", "20", "--for", "100ms", "--ttft", "1ms", "--search", "--json")
+        view = json.loads(chipwise("load", url, *options).out)
+    assert view["within_goals"] is False
+    assert len(view["trials"]) == 12
+    assert all(trial["within_goals"] is False for trial in view["trials"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("ftp://x",), "is no address"),
+        (("http://127.0.0.1:99999",), "is no address"),
+        (("http://127.0.0.1:9", "--on", "h100"), "needs a workload"),
+        (("http://127.0.0.1:9", "--url", "http://127.0.0.1:8"), "two addresses"),
+        (("http://127.0.0.1:9", "--search"), "needs goals"),
+        (("http://127.0.0.1:9", "--key-variable", "NOT_THERE"), "holds no API key"),
+        (("http://127.0.0.1:9", "--trace", "nowhere.csv"), "cannot be read"),
+        (("examples/train/workload.yaml",), "has no requests"),
+    ],
+)
+def test_what_cannot_be_sent_says_why(chipwise: Chipwise, words: tuple[str, ...], message: str) -> None:
+    done = chipwise("load", *words)
+    assert done.code == 2, done
+    assert message in done.err
+
+
+def test_a_service_that_is_not_there_is_named(chipwise: Chipwise) -> None:
+    done = chipwise("load", "http://127.0.0.1:9", "--for", "100ms", "--rate", "20")
+    assert done.code == 3
+    assert "Nothing answers" in done.err

@@ -1,0 +1,87 @@
+"""Jobs that name a spot policy, on the simulated engine: the policy decides, never late, and its story says what it saved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chipwise.adapters.engines.simulated.world import Loss, Pool, Program, World
+from chipwise.api.running.simulate import simulate
+from chipwise.api.running.spot_rules import named_policies
+from chipwise.catalog.offer import Purchase
+from chipwise.runner.job import Phase, Spec
+from chipwise.runner.played import Played
+from chipwise.views.played import story
+from command import Chipwise
+from effort import cases
+from run_jobs import SPOT_A, SPOT_B, STAYS, spec
+
+HOUR = 3600.0
+PROGRAM = Program(360, 10.0, 30)
+ON_SPOT = spec(places=(SPOT_A, SPOT_B, STAYS), expected_s=HOUR, predicted={"steps": 360}, deadline=3 * HOUR)
+FAST = ("greedy", "on-demand", "plain", "slack", "uniform-progress")
+
+
+def play(wanted: Spec, world: World, seed: int = 0) -> Played:
+    return simulate([("j1", wanted)], world, seed, policy=named_policies())
+
+
+def test_each_policy_decides_in_place_of_the_plain_rule_and_says_what_it_saved() -> None:
+    world = World((Pool(SPOT_A), Pool(SPOT_B), Pool(STAYS)), other=PROGRAM)
+    for name in FAST:
+        done = play(replace(ON_SPOT, policy=name), world)
+        wanted = {Purchase.ON_DEMAND} if name == "on-demand" else {Purchase.SPOT}
+        assert {purchase for purchase, hours in done.hours.items() if hours} == wanted, name
+        verb = "the policy cost about" if name == "on-demand" else "the policy saved about"
+        assert any(f"policy {name}: $" in text and verb in text for _, text in story(done)), name
+
+
+def test_the_learned_policy_takes_spot_and_goes_on_demand_in_time() -> None:
+    shut = ((600.0, 3 * HOUR),)
+    world = World((Pool(SPOT_A, closed=shut), Pool(STAYS)), losses=(Loss(600.0),), other=PROGRAM)
+    done = play(replace(ON_SPOT, policy="learned-survival", deadline=2 * HOUR), world)
+    assert done.courses[0].job.phase is Phase.DONE
+    assert done.late == ()
+    assert done.hours[Purchase.SPOT] > 0
+    assert done.hours[Purchase.ON_DEMAND] > 0
+
+
+def test_a_job_without_a_policy_has_no_such_line() -> None:
+    done = play(ON_SPOT, World((Pool(SPOT_A), Pool(STAYS)), other=PROGRAM))
+    assert not any("the plain rule" in text for _, text in story(done))
+
+
+def test_a_policy_without_a_deadline_leaves_it_to_the_plain_rule() -> None:
+    done = play(replace(ON_SPOT, policy="on-demand", deadline=None), World((Pool(SPOT_A), Pool(STAYS)), other=PROGRAM))
+    assert set(done.hours) == {Purchase.SPOT}
+    assert any("nothing to compare" in text for _, text in story(done))
+
+
+@settings(max_examples=cases(12))
+@given(
+    name=st.sampled_from(FAST),
+    losses=st.lists(st.tuples(st.floats(0, 2 * HOUR), st.sampled_from([0.0, 120.0])), max_size=4),
+    closed=st.lists(st.tuples(st.floats(0, 2 * HOUR), st.floats(60, HOUR)), max_size=2),
+    slack_s=st.floats(700, 3 * HOUR),
+    rate=st.floats(0, 6),
+    seed=st.integers(0, 99),
+)
+def test_no_policy_is_late_when_the_time_on_machines_that_stay_fits(
+    name: str, losses: list[tuple[float, float]], closed: list[tuple[float, float]], slack_s: float, rate: float, seed: int
+) -> None:
+    shut = tuple((since, since + lasts) for since, lasts in closed)
+    spot = tuple(Pool(where, interruptions_per_hour=rate, closed=shut) for where in (SPOT_A, SPOT_B))
+    world = World((*spot, Pool(STAYS)), losses=tuple(Loss(at, notice) for at, notice in losses), other=PROGRAM)
+    done = play(replace(ON_SPOT, policy=name, deadline=HOUR + slack_s), world, seed)
+    assert done.courses[0].job.phase is Phase.DONE
+    assert done.late == ()
+
+
+@pytest.mark.parametrize(("name", "sentence"), [("gredy", "Did you mean greedy?"), ("mine.py", "run takes policies by name")])
+def test_a_policy_that_is_not_there_ends_in_a_sentence(chipwise: Chipwise, name: str, sentence: str) -> None:
+    done = chipwise("run", "--simulate", "--policy", name, "--", "true")
+    assert done.code == 2
+    assert sentence in done.err

@@ -1,0 +1,72 @@
+"""`chipwise simulate queue` as a user has it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command import Chipwise
+
+FIELDS = {"policy", "jobs", "mean_jct_s", "p99_jct_s", "makespan_s", "ratio_to_bound"}
+JOBS = "timestamp,num_gpus,duration,team\n2026-03-01 10:00:00,1,60,a\n2026-03-01 10:00:10,2,30,b\n"
+
+
+def test_a_table_of_ones_own_and_a_policy_of_ones_own(chipwise: Chipwise, tmp_path: Path) -> None:
+    table, own = tmp_path / "jobs.csv", tmp_path / "mine.py"
+    table.write_text(JOBS)
+    own.write_text("PREEMPTS = True\n\ndef rank(job):\n    return -job.gpus\n")
+    flags = ("--trace", str(table), "--gpus", "2", "--restart", "0s", "--json")
+    done = chipwise("simulate", "queue", "--policy", f"fifo,{own}", *flags)
+    assert done.code == 0, done.err
+    fifo, mine = json.loads(done.out)
+    assert set(fifo) == set(mine) == FIELDS
+    assert fifo["mean_jct_s"] == pytest.approx((60 + 80) / 2)
+    assert mine["mean_jct_s"] == pytest.approx((90 + 30) / 2)
+    assert fifo["jobs"] == 2
+    assert fifo["ratio_to_bound"] >= mine["ratio_to_bound"] >= 1.0
+
+
+def test_invented_jobs_with_failures_are_shown_as_a_table(chipwise: Chipwise) -> None:
+    flags = ("--synthetic", "jobs=40", "--failures-every", "6h", "--checkpoint-every", "10min", "--quota", "team 1=4")
+    done = chipwise("simulate", "queue", "--policy", "fair-share,deadline", *flags)
+    assert done.code == 0, done.err
+    assert "to bound" in done.out
+
+
+def test_bad_input_ends_in_a_sentence(chipwise: Chipwise, tmp_path: Path) -> None:
+    table, own = tmp_path / "jobs.csv", tmp_path / "mine.py"
+    cases = (
+        ("", "has no jobs"),
+        ("timestamp,duration\n1,2\n", "has no column for gpus"),
+        ("timestamp,gpus,duration\nsoon,1,2\n", "line 2: 'soon' is not a time"),
+        ("timestamp,gpus,duration\n-5,1,2\n", "line 2: the time '-5' is not possible"),
+        ("timestamp,gpus,duration\n1,many,2\n", "line 2: gpus is 'many'"),
+        ("timestamp,gpus,duration\n1,1.5,2\n", "line 2: 1.5 GPUs for 2 s are not possible"),
+        ("timestamp,gpus,duration\n1,1,-2\n", "line 2: 1 GPUs for -2 s are not possible"),
+        ("timestamp,gpus,duration\n2026-03-01T10:00:00Z,1,2\n2026-03-01T10:00:00,1,2\n", "some times have a time zone"),
+        ("timestamp,gpus,duration\n1,64,2\n", "needs 64 GPUs at once"),
+    )
+    wrong = []
+    for content, sentence in cases:
+        table.write_text(content)
+        done = chipwise("simulate", "queue", "--trace", str(table), "--gpus", "8")
+        if done.code != 2 or sentence not in done.err:
+            wrong.append((content, sentence, done.code, done.err))
+    for arguments, sentence in (
+        ((), "Give either --trace or --synthetic."),
+        (("--synthetic", "job=3"), "Did you mean jobs?"),
+        (("--synthetic", "jobs=3", "--policy", "fifa"), "Did you mean fifo?"),
+        (("--synthetic", "jobs=3", "--policy", "greedy"), "greedy"),
+        (("--synthetic", "jobs=3", "--quota", "a"), "Write --quota TEAM=GPUS"),
+    ):
+        done = chipwise("simulate", "queue", *arguments)
+        if done.code != 2 or sentence not in done.err:
+            wrong.append((str(arguments), sentence, done.code, done.err))
+    for body, sentence in (("rank = 3", "defines neither rank"), ("def rank(job):\n    return 'x'", "answered 'x'")):
+        own.write_text(body)
+        done = chipwise("simulate", "queue", "--synthetic", "jobs=3", "--policy", str(own))
+        if done.code != 2 or sentence not in done.err:
+            wrong.append((body, sentence, done.code, done.err))
+    assert not wrong
