@@ -158,7 +158,8 @@ def _show_doubts(cells: Iterable[Cell]) -> None:
     """Of prices that the plan does not lead with where a surer one is near."""
     from chipwise.cli import text
 
-    doubts = [(" ".join(one.key[:2]), one.choice.doubt) for one in cells if one.fits and one.choice and one.choice.doubt]
+    doubted = [(cell.key, cell.choice.doubt) for cell in cells if cell.fits and cell.choice is not None]
+    doubts = [(" ".join(key[:2]), doubt) for key, doubt in doubted if doubt]
     if doubts:
         text.show_lines("", "?: the price is doubtful, check it:")
         text.show_pairs(doubts)

@@ -318,7 +318,7 @@ def _month(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         sentences.append(f"Cheapest: {usd(cheap.usd)} ({choice_label(cheap)}).")
     elif plan.objective != "cost" and (winner.goals_chance is None or winner.goals_chance >= 0.5):
         sentences.append("Nothing that meets the goals is cheaper.")
-    rivals = (one for one in plan.choices if one.chip != winner.chip and one.usd >= winner.usd)
+    rivals = (choice for choice in plan.choices if choice.chip != winner.chip and choice.usd >= winner.usd)
     if (rival := next(rivals, None)) is not None:
         sentences.append(f"The next chip, {rival.chip}, costs {usd(rival.usd)}.")
     affordable = math.floor(targets.budget_usd / winner.usd * winner.machines) if targets.budget_usd else 2 * winner.machines

@@ -197,7 +197,9 @@ def _load(winner: Choice, choices: Sequence[Choice], unit: str, rows: Rows) -> I
             rate = bend * 1.0001 if change == "more load" else bend
             best = min(dearer, key=lambda step: step.cost(rate))
             farther = (1 + at * LASTING / 5 if change == "more load" else 1 - at * LASTING / 5 for at in range(6))
-            if best.cost(rate) < 0.99 * own.cost(rate) and all(best.cost(rate * one) < own.cost(rate * one) for one in farther):
+            if best.cost(rate) < 0.99 * own.cost(rate) and all(
+                best.cost(rate * share) < own.cost(rate * share) for share in farther
+            ):
                 less = f"{usd(best.cost(rate))} a month against {usd(own.cost(rate))}"
                 yield Turn(change, f"{since} {_apart(bend, now)} {unit} {_label(best.choice, False)} costs less: {less}")
                 break

@@ -202,7 +202,7 @@ def _next_best(plan: Plan, winner: Choice) -> str:
         better = ", ".join(advantage_words(winner, cheaper, plan.near_tie.advantages))
         name = f"{many_words(cheaper)}{cheaper.provider} {cheaper.machine}, {cheaper.purchase}"
         return f"; preferred to {name} for {usd(cheaper.usd)} ({share:.1%} less): {better}" if share >= ALIKE else ""
-    dearer = [one for one in plan.choices[1:] if one.usd >= winner.usd and not has_idle_chips(one)]
+    dearer = [choice for choice in plan.choices[1:] if choice.usd >= winner.usd and not has_idle_chips(choice)]
     return f"; next best {usd(dearer[0].usd)}" if dearer else ""
 
 

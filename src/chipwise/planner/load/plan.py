@@ -191,10 +191,10 @@ def _leading(curve: LoadCurve, winner: Choice, carried: Sequence[tuple[Carried, 
     """The cheapest; the plan's own machines where others cost hardly less, or nothing is layered: under a load that never
     changes only commitments and machines of one's own are another way to buy than the plan's."""
     best, row = min(carried, key=lambda pair: pair[0].usd)
-    layered = best.base is not None or any(one.committed for one in best.layering.layers) or not curve.flat
-    for one, place in carried:
-        if one.kind.is_of(winner) and (one.usd <= (1 + NEARLY) * best.usd or not layered):
-            return one, place
+    layered = best.base is not None or any(layer.committed for layer in best.layering.layers) or not curve.flat
+    for rival, place in carried:
+        if rival.kind.is_of(winner) and (rival.usd <= (1 + NEARLY) * best.usd or not layered):
+            return rival, place
     return best, row
 
 
