@@ -10,7 +10,7 @@ from pathlib import Path
 
 MOST_BYTES = 4 << 20  # of each file; a larger one is data
 MOST_FILES = 16
-_SHOWN = 8  # letters of a digest
+_DIGEST_LETTERS = 8  # letters of a digest
 _LONGEST = 100
 
 
@@ -22,5 +22,5 @@ def of_program(command: Sequence[object], folder: str = "") -> dict[str, str]:
         with suppress(OSError, ValueError):  # no file, or one that may not be read
             path = Path(folder, name)
             if path.is_file() and path.stat().st_size <= MOST_BYTES and len(digests) < MOST_FILES:
-                digests.append(f"{path.name[:_LONGEST]} {sha256(path.read_bytes()).hexdigest()[:_SHOWN]}")
+                digests.append(f"{path.name[:_LONGEST]} {sha256(path.read_bytes()).hexdigest()[:_DIGEST_LETTERS]}")
     return {"kernel": platform.release()} | ({"program": ", ".join(digests)} if digests else {})

@@ -76,7 +76,7 @@ def _positions(name: str, heading: Sequence[str]) -> dict[str, int]:
 
 def _own(name: str, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> list[QueueJob]:
     positions = _positions(name, heading)
-    cells = _Cells(name, heading)
+    cells = _JobCells(name, heading)
     jobs = []
     for line, row in enumerate(rows, start=2):
         gpus, work_s = cells.number(line, row, positions["gpus"]), cells.number(line, row, positions["duration"])
@@ -101,7 +101,7 @@ def _own(name: str, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> li
     return jobs
 
 
-class _Cells:
+class _JobCells:
     """Reads cells of a table, and says where one is wrong."""
 
     def __init__(self, name: str, heading: Sequence[str]) -> None:
@@ -151,7 +151,7 @@ class _Cells:
 
 
 def _sia(name: str, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> list[QueueJob]:
-    cells = _Cells(name, heading)
+    cells = _JobCells(name, heading)
     columns = {one: heading.index(one) for one in ("name", "time", "application", "num_replicas")}
     jobs = []
     for line, row in enumerate(rows, start=2):
@@ -175,7 +175,7 @@ def _sia(name: str, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> li
 
 def _alibaba(name: str, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> list[QueueJob]:
     """A share of a GPU counts as one; pods that use none, or were never scheduled, are left out."""
-    cells = _Cells(name, heading)
+    cells = _JobCells(name, heading)
     columns = {
         one: heading.index(one) for one in ("name", "num_gpu", "creation_time", "scheduled_time", "deletion_time", "qos")
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 from chipwise.runner.accuracy.drift import ChangedCondition
 from chipwise.runner.accuracy.drift import Drift as Drift
-from chipwise.runner.accuracy.report import MEANT as MEANT
+from chipwise.runner.accuracy.report import STATED_COVERAGE as STATED_COVERAGE
 from chipwise.runner.accuracy.report import Accuracy as Accuracy
 from chipwise.runner.accuracy.report import Coverage
 from chipwise.runner.accuracy.report import Period as Period
@@ -36,7 +36,7 @@ def view(accuracy: Accuracy) -> dict[str, Any]:
         "runs": [run_view(run) for run in accuracy.runs],
         "unpredicted": accuracy.unpredicted,
         "overall": None if accuracy.overall is None else _period_view(accuracy.overall),
-        "meant_coverage": MEANT,
+        "meant_coverage": STATED_COVERAGE,
         "periods": [_period_view(period) for period in accuracy.periods],
         "drifts": [
             {
@@ -95,10 +95,10 @@ def _period_view(period: Period) -> dict[str, Any]:
 def coverage_words(coverage: Coverage | None) -> str:
     if coverage is None:
         return "no run had an interval"
-    share = f"{coverage.inside} of {coverage.runs} ({percent(coverage.share)}; {percent(MEANT)} is meant)"
+    share = f"{coverage.inside} of {coverage.runs} ({percent(coverage.share)}; {percent(STATED_COVERAGE)} is meant)"
     if coverage.is_as_meant:
         return share
-    return f"{share}: the intervals are too {'narrow' if coverage.share < MEANT else 'wide'} for your runs"
+    return f"{share}: the intervals are too {'narrow' if coverage.share < STATED_COVERAGE else 'wide'} for your runs"
 
 
 def drift_words(drift: Drift) -> str:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from chipwise.runner.accuracy.drift import Drift, drifts
 from chipwise.runner.accuracy.runs import MeasuredRun
 
-MEANT = 0.8  # of the measurements should be inside: from the 10th to the 90th percentile
+STATED_COVERAGE = 0.8  # of the measurements should be inside: from the 10th to the 90th percentile
 PERIODS = 4
 FEWEST = 3  # runs of a period
 _Z = 1.96
@@ -32,7 +32,7 @@ class Coverage:
 
     @property
     def is_as_meant(self) -> bool:
-        return self.low <= MEANT <= self.high
+        return self.low <= STATED_COVERAGE <= self.high
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,12 +246,12 @@ class _Queue:
 
     def _give_out(self, now: float) -> None:
         """By turns: after each start all that may still start come anew, since the turns may be others."""
-        passed: set[Hashable] = set()  # lines whose first job does not fit
+        overtaken: set[Hashable] = set()  # lines whose first job does not fit
         state = QueueState(now_s=now, gpus=self.gpus, free=self.floor.free_of, used=self.used, teams=self.teams)
         starts = True
         while starts and (self.rule.preempts or self.floor.free):
             starts = False
-            for line in self._lines_in_turn(passed, state):
+            for line in self._lines_in_turn(overtaken, state):
                 rank, number = self.lines[line][0]
                 queued = self.queued[number]
                 allocation = self._place(queued)
@@ -265,7 +265,7 @@ class _Queue:
                     if self.rule.overtaking is Overtaking.EASY:
                         self._backfill(now, queued.job.gpus)
                     break
-                passed.add(line)
+                overtaken.add(line)
         self.touched.clear()
         self._forget()
 
@@ -274,9 +274,9 @@ class _Queue:
         self.lent.clear()
         self.ranks = None
 
-    def _lines_in_turn(self, passed: set[Hashable], state: QueueState) -> list[Hashable]:
+    def _lines_in_turn(self, overtaken: set[Hashable], state: QueueState) -> list[Hashable]:
         turn, queued = self.rule.turn, self.queued
-        heads = [(waiting[0], line) for line, waiting in self.lines.items() if line not in passed]
+        heads = [(waiting[0], line) for line, waiting in self.lines.items() if line not in overtaken]
         if turn is None:
             heads.sort(key=lambda head: head[0])
         else:
@@ -286,12 +286,12 @@ class _Queue:
     def _backfill(self, now: float, gpus: int) -> None:
         """Those that start behind a first job that needs so many GPUs: over before it can start, or not in its way."""
         begins_s, spare = self.running.reservation(gpus, self.floor.free)
-        passed: set[Hashable] = set()
+        overtaken: set[Hashable] = set()
         while self.floor.free:
             candidates = [
                 (entry, line)
                 for line, waiting in self.lines.items()
-                if line not in passed and (entry := self._first_short(waiting, begins_s - now, spare)) is not None
+                if line not in overtaken and (entry := self._first_short(waiting, begins_s - now, spare)) is not None
             ]
             if not candidates:
                 return
@@ -299,7 +299,7 @@ class _Queue:
             queued = self.queued[entry[1]]
             allocation = self._place(queued)
             if allocation is None:
-                passed.add(line)
+                overtaken.add(line)
                 continue
             if now + self.estimates[queued.number] > begins_s:
                 spare -= queued.job.gpus

@@ -30,12 +30,12 @@ def bound_ends_s(
     order = sorted(range(len(arrivals_s)), key=lambda job: (arrivals_s[job], job))
     ends = np.full(len(order), inf)
     waiting: list[tuple[float, int]] = []  # work left, job
-    whole: dict[int, list[tuple[float, int]]] = {}  # by GPUs: end, job
+    by_size: dict[int, list[tuple[float, int]]] = {}  # by GPUs: end, job
     part: tuple[float, int, int] | None = None  # work left, job and GPUs of the one that works on some of its GPUs
     free, place, ended, now = total, 0, 0, 0.0
     while ended < len(order):
         arrival_s = arrivals_s[order[place]] if place < len(order) else inf
-        first_end_s = min((jobs[0][0] for jobs in whole.values() if jobs), default=inf)
+        first_end_s = min((jobs[0][0] for jobs in by_size.values() if jobs), default=inf)
         part_end_s = now + part[0] / part[2] if part is not None else inf
         moment = min(arrival_s, first_end_s, part_end_s)
         if part is not None:
@@ -44,7 +44,7 @@ def bound_ends_s(
             heappush(waiting, (max(left, 0.0), part[1]))
             part = None
         now = moment
-        for size, jobs in whole.items():
+        for size, jobs in by_size.items():
             while jobs and jobs[0][0] <= now + _ROUNDING:
                 job = jobs.pop(0)[1]
                 ends[job], free, ended = now, free + size, ended + 1
@@ -59,12 +59,12 @@ def bound_ends_s(
             left, job = waiting[0]
             if gpus[job] <= free:
                 heappop(waiting)
-                insort(whole.setdefault(gpus[job], []), (now + left / gpus[job], job))
+                insort(by_size.setdefault(gpus[job], []), (now + left / gpus[job], job))
                 free -= gpus[job]
                 continue
-            most, size = max((((jobs[-1][0] - now) * size, size) for size, jobs in whole.items() if jobs), default=(0.0, 0))
+            most, size = max((((jobs[-1][0] - now) * size, size) for size, jobs in by_size.items() if jobs), default=(0.0, 0))
             if most > left + _ROUNDING:
-                end_s, other = whole[size].pop()
+                end_s, other = by_size[size].pop()
                 heappush(waiting, ((end_s - now) * size, other))
                 free += size
                 continue

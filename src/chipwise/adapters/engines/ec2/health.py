@@ -34,6 +34,6 @@ def sickness(job: Job, marks: Mapping[str, str], read: Callable[[str], Mapping[s
         )
         for action in decide(judged, machine, _POLICY):
             if isinstance(action, Move):
-                which = f" {machine.name} of {job.machines}" if job.machines > 1 else ""
-                return f"its machine{which} is unhealthy and is replaced: {action.reason}"
+                place = f" {machine.name} of {job.machines}" if job.machines > 1 else ""
+                return f"its machine{place} is unhealthy and is replaced: {action.reason}"
     return ""

@@ -90,8 +90,8 @@ class AttemptStore:
         """What a mark says; each version is fetched once. What is no JSON object says nothing."""
         name = self._key("live", *key, mark)
         if (name, version) not in self._read:
-            text = self._get(name, most=None if mark in ORDERS else STATUS_BYTES)
-            value = _said(text) if text is not None else {}
+            text = self._get(name, max_bytes=None if mark in ORDERS else STATUS_BYTES)
+            value = _parsed(text) if text is not None else {}
             self._read[name, version] = value if isinstance(value, dict) else {"value": value}
         return self._read[name, version]
 
@@ -120,10 +120,10 @@ class AttemptStore:
         with translated("s3:PutObject"):
             self.cloud.client("s3").put_object(Bucket=self._bucket, Key=name, Body=body)
 
-    def _get(self, name: str, since: int = 0, most: int | None = None) -> bytes | None:
+    def _get(self, name: str, since: int = 0, max_bytes: int | None = None) -> bytes | None:
         part = {"Range": f"bytes={since}-"} if since else {}
         with translated("s3:GetObject", _MISSING):
-            body: bytes = self.cloud.client("s3").get_object(Bucket=self._bucket, Key=name, **part)["Body"].read(most)
+            body: bytes = self.cloud.client("s3").get_object(Bucket=self._bucket, Key=name, **part)["Body"].read(max_bytes)
             return body
         return None
 
@@ -133,7 +133,7 @@ class AttemptStore:
             return {one["Key"]: one["ETag"] for page in pages for one in page.get("Contents", ())}
 
 
-def _said(text: bytes) -> Any:
+def _parsed(text: bytes) -> Any:
     """Whoever is root on a machine writes what it likes: a number that no record takes is none."""
     try:
         return json.loads(text, parse_int=_count, parse_float=_number, parse_constant=lambda text: None)
