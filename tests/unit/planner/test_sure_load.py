@@ -147,4 +147,4 @@ def test_the_load_that_machines_take_is_what_they_take_with_that_probability() -
     assert winner is not None
     said = " ".join(one.told for one in found.answers)
     same = next(one for one in twice.choices if (one.provider, one.machine) == (winner.provider, winner.machine))
-    assert f"40: {same.machines} machines" in said
+    assert f"40: {same.machines} of the same machine" in said
