@@ -63,9 +63,9 @@ def ordered_place(name: str, country: str | None) -> str:
     return place_name(country) if place == UNSTATED and country else place
 
 
-def region_phrase(name: str) -> str:
-    """In a sentence: in us-west1, on site, (region not stated)."""
-    place = readable(name)
+def region_phrase(name: str, country: str | None = None) -> str:
+    """In a sentence: in us-west1, in Czechia, on site, (region not stated)."""
+    place = ordered_place(name, country)
     if place == UNSTATED:
         return f"({UNSTATED})"
     return place if place == ON_SITE else f"in {place}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,7 @@ from chipwise.cli.parameter_types import WholeNumber
 
 if TYPE_CHECKING:
     from chipwise.api import Constraints
+    from chipwise.planner.values.choice import Choice
     from chipwise.planner.values.plan import Plan
     from chipwise.views.compare import Cell, Comparison
 
@@ -124,7 +126,7 @@ def _show_matrix(cells: tuple[Cell, ...]) -> None:
     first = {provider: next(one for one in cells if one.key[0] == provider) for provider in providers}
 
     def cell_text(cell: Cell | None) -> str:
-        return "-" if cell is None or cell.choice is None else text.number(cell.choice.usd) if cell.fits else "x"
+        return "-" if cell is None or cell.choice is None else _price(cell.choice) if cell.fits else "x"
 
     text.show_table(
         [
@@ -141,7 +143,26 @@ def _show_matrix(cells: tuple[Cell, ...]) -> None:
     if missed:
         text.show_lines("", "x: can do it, and misses a goal:")
         text.show_pairs([(f"{one.key[0]} {one.key[1]}", _reason(one)) for one in missed])
-    text.show_lines("", "-: no offer within the limits can do it.")
+    _show_doubts(cells)
+    if len(by_key) < len(providers) * len(options):
+        text.show_lines("", "-: no offer within the limits can do it.")
+
+
+def _price(choice: Choice) -> str:
+    from chipwise.cli import text
+
+    return f"{text.number(choice.usd)}{'?' if choice.doubt else ''}"
+
+
+def _show_doubts(cells: Iterable[Cell]) -> None:
+    """Of prices that the plan does not lead with where a surer one is near."""
+    from chipwise.cli import text
+
+    doubted = [(cell.key, cell.choice.doubt) for cell in cells if cell.fits and cell.choice is not None]
+    doubts = [(" ".join(key[:2]), doubt) for key, doubt in doubted if doubt]
+    if doubts:
+        text.show_lines("", "?: the price is doubtful, check it:")
+        text.show_pairs(doubts)
 
 
 def _reason(cell: Cell) -> str:
@@ -152,7 +173,7 @@ def _reason(cell: Cell) -> str:
 
 def _cheapest(cell: Cell) -> str:
     one = cell.choice
-    return f"{one.chips * one.machines} {one.chip}, {one.place}" if one is not None and cell.fits else "-"
+    return f"{one.chips * one.machines} {one.chip}, {one.place}" if one is not None and cell.fits else ""
 
 
 def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
@@ -177,13 +198,14 @@ def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
                 cell.key[2] or "?",
                 f"{cell.choice.chips * cell.choice.machines} {cell.choice.chip}",
                 _BUY.get(cell.choice.purchase, cell.choice.purchase),
-                text.number(cell.choice.usd),
+                _price(cell.choice),
                 text.number(cell.choice.kg, 3),
             ]
             for cell in good[:top]
             if cell.choice is not None
         ],
     )
+    _show_doubts(good[:top])
     if len(good) > top:
         text.show_lines(f"{len(good) - top:,} more of {len(good):,}: --top {len(good)}.")
     missed = [one for one in cells if not one.fits]
@@ -210,7 +232,7 @@ def _show_generations(cells: tuple[Cell, ...], plan: Plan) -> None:
                     str(cell.year or "?"),
                     cell.key[1],
                     f"{cell.choice.chips * cell.choice.machines} {cell.choice.chip}",
-                    text.number(cell.choice.usd),
+                    _price(cell.choice),
                     time,
                     text.number(cell.kwh, 3),
                     "" if cell.fits else "x",
@@ -228,6 +250,7 @@ def _show_generations(cells: tuple[Cell, ...], plan: Plan) -> None:
         ],
         rows,
     )
+    _show_doubts(cells)
     missed = [(one.key[1], _reason(one)) for one in cells if one.choice is not None and not one.fits]
     if missed:
         text.show_lines("", "x: misses a goal:")

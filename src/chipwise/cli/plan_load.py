@@ -116,9 +116,12 @@ def _show_regions(placement: Placement) -> None:
                 f"{site.share:.0%}",
                 f"{site.farthest_s * 1e3:.0f} ms",
                 usd_cell(site.usd),
-                f"{lost.farthest_s * 1e3:.0f} ms, {lost.carried:.0%} of the peak",
+                f"{lost.farthest_s * 1e3:.0f} ms, {lost.carried:.0%}",
             ]
             for site, lost in zip(placement.stands, placement.losses, strict=True)
         ],
     )
-    text.show_lines(*(f"Assumed: {one}." for one in placement.assumed))
+    text.show_lines(
+        "If lost: the farthest round trip without this region, and the load that the others then carry, in % of the peak.",
+        *(f"Assumed: {one}." for one in placement.assumed),
+    )

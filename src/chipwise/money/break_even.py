@@ -175,8 +175,7 @@ def by_curve(rented: Callable[[float], float], least_slope: float, fleet: Replic
 
     first_rate = None if first is None else rate_of(first)
     if always is None or surely == inf:
-        full = "no rate was found" if first is None else "a rate is found, but none from which on it always holds"
-        return BreakEven(first_rate, None, f"{full}: a full replica costs {price(h)}/h for {q:.3g} requests/s")
+        return BreakEven(first_rate, None, _full(first is None, h, q))
     lasting = first_rate if first_rate is not None and always is first else rate_of(always)
     return BreakEven(lasting if first_rate is None else first_rate, lasting, _tell(lasting))
 
@@ -202,10 +201,14 @@ def _curve_over_a_day(rented: Callable[[float], float], least_slope: float, flee
     rises = [pair for pair, (before, after) in zip(pairwise(rates), pairwise(won), strict=False) if after and not before]
     first = 0.0 if won[0] else _bisect(wins, *rises[0]) if rises else None
     if not won[-1] or end > top:
-        full = "no rate was found" if first is None else "a rate is found, but none from which on it always holds"
-        return BreakEven(first, None, f"{full}: a full replica costs {price(h)}/h for {q:.3g} requests/s")
+        return BreakEven(first, None, _full(first is None, h, q))
     always = _bisect(wins, *rises[-1]) if rises and (won[0] or rises[1:]) else first or 0.0
     return BreakEven(first, always, _tell(always))
+
+
+def _full(never: bool, usd_per_hour: float, requests_per_s: float) -> str:
+    often = "" if never else "cheaper at some rates only, and at no rate from which on it always is; "
+    return f"{often}at its full load of {requests_per_s:.3g} requests/s a machine costs {price(usd_per_hour)} an hour"
 
 
 def _bisect(holds: Callable[[float], bool], left: float, right: float) -> float:

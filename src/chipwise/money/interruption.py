@@ -19,9 +19,10 @@ the first hour is the worst (2 to 20 times the rate after six hours); one consta
 
 The nearest evidence wins: the machine in the region, the machine in other regions, its chip in the region, its chip in
 other regions, the provider. On each level the rate is the median, low and high are the 10th and 90th percentile of the rows'
-own low and high. A zone counts as its region. Of a provider without any row nothing is known, and other clouds say little of
-it: the highest of the known providers' rates for machines of as many chips is assumed, the longest of their waits, and the
-answer says that it is assumed.
+own low and high. A zone counts as its region. Of a provider without any row nothing is known, nor of TPUs, which come in slices
+that are lost whole: the highest of the known providers' rates for machines of as many chips is assumed, the longest of their
+waits, and the answer says that it is assumed. Such a rate may be four times as high or low (`ASSUMED_SPREAD`), as far as traces
+of one zone and chip differ, and the time law is wider by it.
 
 Waits. After a loss (`wait_hours`): the mean length of an outage (measure mean_wait_for_capacity). Before the first machine
 (`first_wait`): what a request at a random moment waits (mean_wait_of_request), which is longer than a mean outage where
@@ -50,6 +51,8 @@ SHORT_LIFE_HOURS = 6.0
 MIDDLE_LIFE_HOURS = sqrt(MONTH_HOURS * SHORT_LIFE_HOURS)
 MOST_INTERRUPTED = 0.95  # the open band ends at 1, whose rate is infinite
 TRACE_SPREAD = 2.0
+ASSUMED_SPREAD = 4.0  # by which a rate that nobody published may be higher, one time in ten
+UNTRACED = "TPU"  # chips of which no row says anything: a slice is given and taken back whole, and GPUs say little of it
 LARGEST_TRACED = 8.0  # chips of a machine whose first wait is known
 
 _KINDS = ("advisor", "followed", "probe")
@@ -312,7 +315,8 @@ def _levels(provider: str, region: str, machine: str, chip: str | None) -> Itera
         yield ("chip in region", provider, region, name)
     for name in names:
         yield ("chip", provider, name)
-    yield ("provider", provider)
+    if not any(name.startswith(UNTRACED) for name in names):
+        yield ("provider", provider)
 
 
 def _summary(level: tuple[str, ...], pool: list[_Evidence], chips: float | None, by_size: bool = False) -> Interruptions:

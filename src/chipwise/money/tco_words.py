@@ -21,7 +21,7 @@ SETTINGS = {
     "utilisation": "utilisation",
     "years": "years",
     "cloud_usd_per_hour": "cloud price",
-    "rent_decline": "rent falls",
+    "rent_decline": "rent per year",
 }
 _SHARES = (
     "interest",
@@ -29,11 +29,12 @@ _SHARES = (
     "maintenance_share",
     "network_storage_share",
     "utilisation",
-    "rent_decline",
 )
 
 
 def value_words(name: str, value: float) -> str:
+    if name == "rent_decline":
+        return _change(value)
     if name in _SHARES:
         return f"{value:.0%}"
     if name == "usd_per_kwh":

@@ -41,10 +41,10 @@ SAMPLE_ROWS = 20  # rows whose storage is chosen to see how cheap the cheapest i
 REFINED = 200  # rows that get their storage chosen at first; more follow while a row without it may be shown
 
 
-def interruption_words(expected: float, assumed: bool, provider: str) -> str:
+def interruption_words(expected: float, assumed: bool, of: str) -> str:
     """Few of them with the digits that tell them from none."""
     often = f"{expected:.1f}" if expected >= 0.095 or expected == 0 else f"{expected:.1g}"
-    return f"{often} interruptions expected{f', assumed: not published for {provider}' if assumed else ''}"
+    return f"{often} interruptions expected{f', assumed: not published for {of}' if assumed else ''}"
 
 
 def values_of(case: PlanningCase, priced: Priced, unsure: bool = False) -> Values:
@@ -398,7 +398,7 @@ class ChoiceMaker:
             *described.lines,
         )
         assumed = bool(priced.assumed[row])
-        interrupted = interruption_words(float(priced.interruptions[row]), assumed, machine.provider)
+        interrupted = interruption_words(float(priced.interruptions[row]), assumed, f"{machine.provider} {shape.part}")
         nine, surely = self._tail(row)
         cost = Cost.of((Line("compute", compute, formula), Line("restarts", restarts, interrupted), *other_lines))
         kg, over_time = float(priced.kg[row]), None
@@ -438,6 +438,7 @@ class ChoiceMaker:
             interruptions=float(priced.interruptions[row]),
             interruptions_assumed=assumed,
             first_wait_s=float(priced.tails.first_wait_s[row]),
+            later_wait_s=float(priced.tails.mean.waiting_s[row]) if purchase is Purchase.SPOT else 0.0,
             checkpoint_s=float(priced.checkpoint_s[row]),
             storage=storage.tier if storage else "",
             feeding=_feeding(storage) if storage else None,

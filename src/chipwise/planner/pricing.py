@@ -190,6 +190,7 @@ def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | No
         moved=moved_s,
         absent=np.zeros(len(way)) if work.monthly else odds.absent,
         absent_s=odds.absent_s,
+        assumed=odds.assumed,
     )
     fixed_s = tails.first_wait_s + boot_s + moved_s
     return Priced(

@@ -227,11 +227,10 @@ def with_quota_notes(plan: Plan, rules: Rules) -> Plan:
 
 
 def raises(plan: Plan) -> list[tuple[Default, float]]:
-    """What must be asked for before the answer can be started: the quota, and what is needed of it."""
+    """What must be asked for before the answer can be started, or looked up: the quota, and what is needed of it."""
     if plan.rows is None:
         return []
-    asks = _to_ask(plan.rows.fleet.catalog, plan.choices[:1])
-    return [(default, needed) for _, default, needed in asks if default.maximum is not None]
+    return [(default, needed) for _, default, needed in _to_ask(plan.rows.fleet.catalog, plan.choices[:1])]
 
 
 def notes(plan: Plan, top: int | None = None) -> list[str]:

@@ -124,7 +124,7 @@ def _with_networks_told(work: Common, plan: Plan) -> Plan:
     if not alone:
         return plan
     types = f"{plural(alone, 'machine type')} {'was' if alone == 1 else 'were'}"
-    note = f"{types} tried one at a time only: the network between such machines is not published."
+    note = f"{types} tried as a single machine only: how fast several of them are connected is not published."
     return replace(plan, notes=(*plan.notes, note))
 
 

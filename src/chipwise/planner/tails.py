@@ -3,8 +3,9 @@
 The law. The run takes what it needs, with the probability that nothing is lost; else a time with the mean and the spread of
 runs that lose something (`money.spot` has both in closed form), taken as a logarithmic normal law. Either is multiplied by
 the error of the estimate of the speed, a logarithmic normal law too. Before it a spot machine is waited for: it is there at
-once, or the wait is exponential. Start-up and the way of the data are fixed. What is said to be kept nine times in ten, what a
-deadline is held against and how likely it is missed are all of this law.
+once, or the wait is exponential. Where it was not published how often machines are taken away, runs that lose more stand
+beside those, by a rate that is as much higher as it may be one time in ten. Start-up and the way of the data are fixed. What is
+said to be kept nine times in ten, what a deadline is held against and how likely it is missed are all of this law.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from statistics import NormalDist
 import numpy as np
 
 from chipwise.money import spot
+from chipwise.money.interruption import ASSUMED_SPREAD
 from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Index
 from chipwise.planner.limits import Mask
@@ -25,6 +27,7 @@ from chipwise.planner.limits import Mask
 BOOT_S = 600.0
 NINE_IN_TEN = NormalDist().inv_cdf(0.9)
 _NONE = 1e-9  # a probability below it
+_WORSE = 0.3  # share that stands for the upper tenth of an unknown, beside its middle (Swanson's rule)
 _FAR = 5.0  # standard deviations beyond which nothing is left
 _FADED = 12.0  # mean waits after which nothing is left of one
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -114,6 +117,7 @@ class Tails:
     moved: Array  # seconds that data need to come
     absent: Array  # probability that there is no machine at first
     absent_s: Array  # that it is waited for then, on average
+    assumed: Mask  # how often it is interrupted was not published
 
     def only(self, mask: Mask) -> Tails:
         return Tails(
@@ -124,6 +128,7 @@ class Tails:
             moved=self.moved[mask],
             absent=self.absent[mask],
             absent_s=self.absent_s[mask],
+            assumed=self.assumed[mask],
         )
 
     @cached_property
@@ -133,7 +138,8 @@ class Tails:
 
     @cached_property
     def _parts(self) -> tuple[Array, Array, Array]:
-        """Share, middle and width of two logarithmic normal laws, by row: of runs that lose nothing, and of those that do."""
+        """Share, middle and width of logarithmic normal laws, by row: of runs that lose nothing, of those that do, and of those
+        that lose more often than assumed."""
         mean, speed = self.mean, np.log(np.maximum(self.stretch, 1.0)) / NINE_IN_TEN
         spared = self.risk.spared(mean.needed_s)
         struck = 1.0 - spared
@@ -143,11 +149,14 @@ class Tails:
         unlucky = np.where(rare, needed, np.maximum((mean.expected_s - spared * needed) / share, needed))
         square = (mean.spread_s**2 + mean.expected_s**2 - spared * needed**2) / share
         varied = np.log1p(np.where(rare, 0.0, np.maximum(square / unlucky**2 - 1.0, 0.0)))
-        return (
-            np.array([np.where(rare, 1.0, spared), np.where(rare, 0.0, struck)]),
-            np.array([needed, unlucky * np.exp(-varied / 2)]),
-            np.array([speed, np.sqrt(varied + speed**2)]),
-        )
+        middle, width = unlucky * np.exp(-varied / 2), np.sqrt(varied + speed**2)
+        struck, worse = np.where(rare, 0.0, struck), np.where(self.assumed, _WORSE, 0.0)
+        shares, middles, widths = [np.where(rare, 1.0, spared), struck * (1.0 - worse)], [needed, middle], [speed, width]
+        if self.assumed.any():  # what is lost goes with the rate
+            shares.append(struck * worse)
+            middles.append(middle * (needed + ASSUMED_SPREAD * (unlucky - needed)) / unlucky)
+            widths.append(width)
+        return np.array(shares), np.array(middles), np.array(widths)
 
     def _law(self, rows: Index) -> _Law:
         share, middle, width = (part[:, rows] for part in self._parts)
@@ -183,7 +192,7 @@ class Tails:
 
 @dataclass(frozen=True, slots=True)
 class _Law:
-    """Of some rows; what is of the two laws is 2 x rows."""
+    """Of some rows; what is of the laws is laws x rows."""
 
     share: Array
     middle: Array

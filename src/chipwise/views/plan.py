@@ -151,6 +151,7 @@ def choice_view(choice: Choice) -> View:
         "interruptions": choice.interruptions,
         "interruptions_assumed": choice.interruptions_assumed,
         "first_wait_s": choice.first_wait_s,
+        "later_wait_s": choice.later_wait_s,
         "checkpoint_every_s": choice.checkpoint_s or None,
         "storage": choice.storage or None,
         "feeding": asdict(choice.feeding) if choice.feeding else None,

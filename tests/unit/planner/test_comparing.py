@@ -16,7 +16,7 @@ from chipwise.api.verbs import compare
 from chipwise.money.cost import Cost, Line
 from chipwise.planner.defaults import NEARLY
 from chipwise.planner.explain.compare import Comparison
-from chipwise.planner.explain.comparing import leaders
+from chipwise.planner.explain.comparing import _cells, leaders
 from chipwise.planner.ranking import TIE, Values, order
 from chipwise.planner.reasons.goals import MissesDeadline, OverBudget
 from chipwise.planner.values.choice import Choice
@@ -145,3 +145,16 @@ def test_the_leader_of_a_group_is_its_cheapest_and_goals_go_first(found: list[tu
         assert at in (good or mine)
         assert choice.usd == usd[at]
         assert usd[at] <= min(usd[place] for place in (good or mine)) * (1 + 2 * TIE)
+
+
+def test_a_doubtful_price_stands_behind_surer_ones_that_the_plan_would_lead_with() -> None:
+    rows = _rows([100.0, 120.0, 130.0], [True, True, True])
+    plain = rows.choice
+    rows = replace(
+        rows,
+        choice=lambda place: replace(
+            plain(place), doubt="currency not stated" if place == 0 else "", doubt_share=0.25 if place == 0 else 0.0
+        ),
+    )
+    cells = _cells(rows, np.zeros(3), np.arange(3), lambda code: (str(code),))
+    assert [one.key for one in cells] == [("1",), ("0",), ("2",)]

@@ -121,3 +121,16 @@ def test_the_scale_of_a_service_says_how_many_are_owned(tmp_path: Path) -> None:
     free = planned(tmp_path / "free", "").winner
     assert free is not None
     assert f"and you own {free.machines}" in scaling(planned(tmp_path / "a", f", count: {free.machines}"))
+
+
+def test_own_machines_that_carry_a_steady_load_alone_are_the_answer_over_time(tmp_path: Path) -> None:
+    """Nothing is rented above them: the plan over time is of the same machines, and costs the same."""
+    work = BUSY.replace("limits: {where: [owned]}", "").replace("arrival: {rate: 40}", "arrival: {rate: 4}")
+    found = planned(tmp_path, ", count: 4", work)
+    assert found.winner is not None
+    assert found.winner.purchase == "owned"
+    assert found.load is not None
+    assert (found.load.machine, found.load.changed) == ("box", "")
+    assert found.load.usd == pytest.approx(found.winner.usd, rel=0.03)
+    assert "0 machines" not in found.load.recommendation
+    assert found.load.steps[0][0] == found.winner.machines

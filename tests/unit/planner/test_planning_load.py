@@ -16,6 +16,7 @@ from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
 from chipwise.errors import BadInput
+from chipwise.planner.explain.words import leading_layers
 from chipwise.planner.load.plan import load_plan
 from chipwise.planner.values.plan import Plan
 from chipwise.workload.demand import Trace, TraceFormat
@@ -185,6 +186,20 @@ def test_a_steady_load_costs_what_the_plan_says_and_takes_no_time(session: Sessi
         load_plan(session.known, work, found, "chat.yaml")
         took.append(process_time() - start)
     assert min(took) < 0.010 * slowness()
+
+
+@pytest.mark.parametrize("rate", [2.0, 2.7])
+def test_a_steady_load_without_commitments_is_carried_by_the_plans_own_machines(rate: float) -> None:
+    """One machine is no layering, and a machine whose region is open is ordered near the users, as the plan says."""
+    goals = "goals: {ttft: {p90: 500ms}, tpot: {p90: 40ms}}\n"
+    text = (
+        f"kind: serve\nname: chat\nmodel: llama-3.1-8b\ninput_tokens: 1500\noutput_tokens: 300\narrival: {rate} req/s\n{goals}"
+    )
+    found = plan(real_session(), "chat.yaml", text=f"{text}traffic: {{DE: 100%}}\nlimits: {{clouds: [runpod]}}\n")
+    assert found.load is not None
+    assert found.winner is not None
+    assert (found.load.title, found.load.changed) == (found.winner.where, "")
+    assert leading_layers(found) is None
 
 
 def test_callers_are_so_many_at_all_times(session: Session) -> None:

@@ -59,6 +59,10 @@ def test_an_answer_without_risks_has_no_line() -> None:
             {"provider": "aws", "machine": "p5.48xlarge", "machines": 2},
             "the default quota of aws is 0 of 384 vCPUs: request an increase first",
         ),
+        (
+            {"provider": "gcp", "machine": "tpu-v6e-128", "chip": "TPU-v6e", "machines": 1},
+            "gcp must grant a quota of 128 TPU-v6e chips first",
+        ),
     ],
 )
 def test_each_risk_is_in_the_line(changes: dict[str, Any], risk: str) -> None:

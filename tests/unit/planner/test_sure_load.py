@@ -87,7 +87,7 @@ def test_without_one_the_headroom_counts_and_the_answer_says_so() -> None:
     assert "is asked for" not in said, "nobody asked"
     assert f"A single request meets them with {likely_words(winner.request_chance or 0.0)}" in said
     assert f"carry 22 req/s with {winner.load_chance:.0%} probability" in said
-    assert "25% headroom on the middle of the estimate" in said
+    assert "Planned at their expected speed with 25% headroom, the machines carry" in said
     assert "--confidence 0.9" in said or "carries it with" in said
     assert f"carry the load with a probability of {winner.load_chance:.0%} only" in risk_line(found)
 
@@ -147,4 +147,4 @@ def test_the_load_that_machines_take_is_what_they_take_with_that_probability() -
     assert winner is not None
     said = " ".join(one.told for one in found.answers)
     same = next(one for one in twice.choices if (one.provider, one.machine) == (winner.provider, winner.machine))
-    assert f"40: {same.machines} machines" in said
+    assert f"40: {same.machines} of the same machine" in said

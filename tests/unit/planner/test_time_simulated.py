@@ -32,7 +32,7 @@ model: llama-3.1-8b
 tokens: 20B tokens
 sequence_length: 4096
 goals: {deadline: 20d}
-limits: {purchase: spot}
+limits: {purchase: spot, clouds: aws}
 """
 LARGE = """
 kind: train

@@ -9,6 +9,7 @@ from chipwise.planner.preference import FRESH_DAYS, SOONER, Advantage
 from chipwise.planner.reasons import Beaten
 from chipwise.planner.values.choice import Choice
 from chipwise.text import duration, long_age
+from chipwise.workload.kinds import Serve
 
 ALIKE = 0.005  # of the cost: below it nothing is cheaper
 AS_SURE = 0.02  # of a probability: what is nearer than that is as probable
@@ -26,7 +27,8 @@ def advantage_words(winner: Choice, cheaper: Choice, advantages: Sequence[Advant
         Advantage.HEADROOM: f"the other has {cheaper.headroom or 0.0:.1%}",
         Advantage.SURER: f"the other: {cheaper.doubt}" if cheaper.doubt else "",
     }
-    return [f"{one} ({figures[one]})" if figures[one] else str(one) for one in advantages]
+    names = {Advantage.HEADROOM: f"the full {Serve.model_fields['headroom'].default:.0%} of headroom"}
+    return [f"{names.get(one, one)} ({figures[one]})" if figures[one] else str(one) for one in advantages]
 
 
 def lost_by(lost: Beaten) -> str:

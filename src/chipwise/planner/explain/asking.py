@@ -216,7 +216,7 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         known = f"about {usd(cost)}" if count is None or machines <= count else f"and you own {count}"
         follows = winner.over_time is not None  # so many at the peak, and fewer at other hours
         peak, limit = (" at the peak", "up to ") if follows else ("", "")
-        steps.append(f"{amount(times * wanted)}{peak}: {limit}{counted(machines, 'machine', 'machines')}, {known}")
+        steps.append(f"{amount(times * wanted)}{peak}: {limit}{counted(machines, 'machine', 'of the same machine')}, {known}")
     first = spare if targets.rate else "By copies, each with a part of the callers."
     return [first, *_one_fewer(plan, winner, targets, planned), f"{'; '.join(steps)}."]
 
@@ -318,8 +318,8 @@ def _month(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         sentences.append(f"Cheapest: {usd(cheap.usd)} ({choice_label(cheap)}).")
     elif plan.objective != "cost" and (winner.goals_chance is None or winner.goals_chance >= 0.5):
         sentences.append("Nothing that meets the goals is cheaper.")
-    rival = next((choice for choice in plan.choices if choice.chip != winner.chip), None)
-    if rival is not None:
+    rivals = (choice for choice in plan.choices if choice.chip != winner.chip and choice.usd >= winner.usd)
+    if (rival := next(rivals, None)) is not None:
         sentences.append(f"The next chip, {rival.chip}, costs {usd(rival.usd)}.")
     affordable = math.floor(targets.budget_usd / winner.usd * winner.machines) if targets.budget_usd else 2 * winner.machines
     count = own_count(plan.rows, winner)

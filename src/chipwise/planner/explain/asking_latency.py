@@ -67,8 +67,9 @@ def _carrying(plan: Plan, winner: Choice, targets: Asked) -> str:
     if winner.load_chance is None:
         return ""
     share = f"{targets.headroom:.0%}" if winner.headroom is None else f"{winner.headroom:.1%}"
-    basis = f"{share} headroom on the middle of the estimate" if targets.headroom else "the middle of the estimate"
-    text = f" The machines, by {basis}, carry {_load_words(targets)} with {winner.load_chance:.0%} probability"
+    basis = f"{share} headroom" if targets.headroom else "no headroom"
+    sure = f"carry {_load_words(targets)} with {winner.load_chance:.0%} probability"
+    text = f" Planned at their expected speed with {basis}, the machines {sure}"
     return f"{text}{surer_words(plan, winner, targets)}."
 
 

@@ -84,14 +84,22 @@ def _values(one: Choice) -> tuple[float, ...]:
 
 
 def _cells(rows: Rows, kwh: Array, group: Index, key: Callable[[int], tuple[str, ...]]) -> list[Cell]:
-    """Those that keep the goals first, the cheapest first; at one price the one that emits least."""
+    """Those that keep the goals first, the cheapest first, a doubtful price behind surer ones that are no dearer than its doubt
+    allows, as in the plan; at one price the one that emits least."""
     good = set(rows.ranked[: rows.kept].tolist())
     cells = []
     for code, (row, choice) in leaders(rows, group).items():
         energy = float(kwh[row])
         missed = None if row in good else rows.verdict(choice) or MissesGoals()
         cells.append(Cell(key(code), choice, energy if np.isfinite(energy) else None, missed))
-    return sorted(cells, key=lambda one: (not one.fits, *((one.choice.usd, one.choice.kg) if one.choice else (np.inf,))))
+    return sorted(
+        cells, key=lambda one: (not one.fits, *((_surer_usd(one.choice), one.choice.kg) if one.choice else (np.inf,)))
+    )
+
+
+def _surer_usd(choice: Choice) -> float:
+    """What a surer price may be and still stand before it."""
+    return choice.usd * (1.0 + choice.doubt_share)
 
 
 def by_provider(rows: Rows, kwh: Array) -> list[Cell]:

@@ -76,6 +76,9 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
     if winner.needs_porting:
         yield f"{winner.chip} needs porting to {software_of(winner.family)}"
     for quota, needed in quotas.raises(plan):
+        if quota.maximum is None:
+            yield f"{quota.row.provider} must grant a quota of {needed:,g} {winner.chip} {quota.unit} first"
+            continue
         default = f"the default quota of {quota.row.provider} is {quota.maximum:g} of {needed:,g} {quota.unit}"
         yield f"{default}: request an increase first"
     if plan.kind == "serve" and _fewest_copies(winner) == 1:

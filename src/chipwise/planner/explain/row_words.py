@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chipwise.catalog.offer import Purchase
 from chipwise.planner.choosing import interruption_words
 from chipwise.planner.explain.words import EDGE, PROVENANCE, SELDOM, own_words
 from chipwise.planner.tails import BOOT_S
@@ -106,6 +107,19 @@ def _way(name: str, value: object) -> str:
     return f"{name}/{value}" if name == "tables" else f"{name} {value}"
 
 
+def time_parts(choice: Choice) -> str:
+    """What the time of a job on spot is made of: the parts add up to it."""
+    parts = {
+        "work": choice.work_s,
+        "for machines to start": choice.boot_s,
+        "to move the data": choice.moving_s,
+        "repeated after interruptions, saving and restarts": choice.repeated_s,
+        "until the first spot machines are there, not paid for": choice.first_wait_s,
+        "waiting for spot machines after interruptions, not paid for": choice.later_wait_s,
+    }
+    return "; ".join(f"{duration(seconds)} {name}" for name, seconds in parts.items() if seconds > 0.001 * choice.seconds)
+
+
 def running(choice: Choice) -> list[tuple[str, str]]:
     """How to run a choice, by name: the split, memory, time, checkpoints, where the data lies, what a unit costs."""
     entries = {name: str(value) for name, value in choice.split.as_dict().items() if value not in (0, 1) or name == "tp"}
@@ -122,19 +136,18 @@ def running(choice: Choice) -> list[tuple[str, str]]:
         unit = "streams" if isinstance(choice.split, Streams) else "requests a second"
         rows.append(("rate", f"{amount(choice.rate)} {unit}; 80% between {amount(low)} and {amount(high)}"))
     if choice.high_s > choice.low_s:
-        alone = " by the speed alone" if choice.p90_s > 1.01 * choice.high_s else ""  # losses and waits add to it
+        alone = ", if losses and waits are as expected" if choice.p90_s > 1.01 * choice.high_s else ""
         rows.append(
             ("time", f"{duration(choice.seconds)}; 80% between {duration(choice.low_s)} and {duration(choice.high_s)}{alone}")
         )
     if choice.network_s is not None:
         rows.append(("network", f"{choice.network_s * 1e3:.0f} ms of round trip to {choice.users}, counted in"))
-    if choice.rate is None and choice.seats is None and choice.provider != EDGE:
-        first = (
-            f"{duration(choice.first_wait_s)} until spot machines are there, not paid for, and " if choice.first_wait_s else ""
-        )
-        rows.append(("start-up", f"{first}{duration(BOOT_S)} for machines to start, counted in"))
+    if choice.boot_s and choice.purchase == Purchase.SPOT:  # a month of something that goes on has no start
+        rows.append(("of which", time_parts(choice)))
+    elif choice.rate is None and choice.seats is None and choice.provider != EDGE:
+        rows.append(("start-up", f"{duration(BOOT_S)} for machines to start, counted in"))
     if choice.checkpoint_s and choice.rate is None and choice.seats is None:  # a month of something that goes on is never done
-        often = interruption_words(choice.interruptions, choice.interruptions_assumed, choice.provider)
+        often = interruption_words(choice.interruptions, choice.interruptions_assumed, f"{choice.provider} {choice.chip}")
         interval = f"every {duration(choice.checkpoint_s)}, {often}"
         rows.append(("checkpoint", f"{interval}; done within {duration(choice.p90_s)} nine times in ten"))
     if choice.quantum is not None:

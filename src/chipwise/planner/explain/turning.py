@@ -26,6 +26,7 @@ from chipwise.text import amount, duration, long_age, usd
 
 LOOKED_AT = 400  # rows among which another precision is looked for: they are ranked, so it is near the top or far off
 FARTHEST = 10.0  # times the asked load, up and down
+LASTING = 0.1  # of the load: what is cheaper for less than this beyond a load is not worth a word
 NEAREST = 2000  # loads above and below the asked one that are looked at
 
 OWN_ROWS = 50  # rows of own machines, the best first
@@ -112,7 +113,7 @@ def _price(winner: Choice, rows: Rows, choices: Sequence[Choice]) -> Iterator[Tu
     good = rows.eligible[1:]
     for start in range(0, len(good), LOOKED_AT):
         batch = good[start : start + LOOKED_AT]
-        rivals = np.flatnonzero(_chips(rows, batch) != winner.chip)
+        rivals = np.flatnonzero(_chips(rows, batch) != (winner.catalog_chip or winner.chip))
         if len(rivals):
             rival = rows.choice(int(batch[rivals[0]]))
             fall = 1.0 - winner.usd / max(rival.usd, 1e-9)
@@ -195,7 +196,10 @@ def _load(winner: Choice, choices: Sequence[Choice], unit: str, rows: Rows) -> I
         for bend in rates[:NEAREST]:
             rate = bend * 1.0001 if change == "more load" else bend
             best = min(dearer, key=lambda step: step.cost(rate))
-            if best.cost(rate) < 0.99 * own.cost(rate):
+            farther = (1 + at * LASTING / 5 if change == "more load" else 1 - at * LASTING / 5 for at in range(6))
+            if best.cost(rate) < 0.99 * own.cost(rate) and all(
+                best.cost(rate * share) < own.cost(rate * share) for share in farther
+            ):
                 less = f"{usd(best.cost(rate))} a month against {usd(own.cost(rate))}"
                 yield Turn(change, f"{since} {_apart(bend, now)} {unit} {_label(best.choice, False)} costs less: {less}")
                 break

@@ -15,7 +15,7 @@ from chipwise.planner.preference import OLD
 from chipwise.planner.values.choice import Choice, QuantumPart
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Plan, Service
-from chipwise.planner.values.split import width
+from chipwise.planner.values.split import GenerationSplit, width
 from chipwise.text import amount, duration, long_age, mass, usd, usd_interval
 from chipwise.workload.kinds import Serve
 
@@ -111,7 +111,9 @@ def leading_layers(plan: Plan) -> LoadPlan | None:
     load, winner = plan.load, plan.winner
     if load is None or winner is None or plan.objective != "cost" or load.usd >= (1 - NEARLY) * winner.usd:
         return None
-    return load
+    return (
+        load if len(load.layers) > 1 or len(load.steps) > 1 or any(one.committed or one.owned for one in load.layers) else None
+    )
 
 
 def layer_words(load: LoadPlan) -> str:
@@ -135,9 +137,8 @@ def best_machines(plan: Plan) -> str:
         rented = _layers([one for one in load.layers if not one.owned])
         first = f"Use {owned}, your own, and rent {load.title} above, {rented}" if rented else f"Use {owned}, your own"
         return f"{first}: {cost}{_bound(load)}. Without them: {usual[0].lower()}{usual[1:]}"
-    return (
-        f"Rent {load.title} in layers, {layer_words(load)}: {cost}{_bound(load)}. Bought one way: {usual[0].lower()}{usual[1:]}"
-    )
+    mixed = f"Rent {load.title}, {layer_words(load)}: {cost}{_bound(load)}"
+    return f"{mixed}. With a single purchase option: {usual[0].lower()}{usual[1:]}"
 
 
 def _bound(load: LoadPlan) -> str:
@@ -201,8 +202,15 @@ def _next_best(plan: Plan, winner: Choice) -> str:
         better = ", ".join(advantage_words(winner, cheaper, plan.near_tie.advantages))
         name = f"{many_words(cheaper)}{cheaper.provider} {cheaper.machine}, {cheaper.purchase}"
         return f"; preferred to {name} for {usd(cheaper.usd)} ({share:.1%} less): {better}" if share >= ALIKE else ""
-    dearer = [one for one in plan.choices[1:] if one.usd >= winner.usd]
+    dearer = [choice for choice in plan.choices[1:] if choice.usd >= winner.usd and not has_idle_chips(choice)]
     return f"; next best {usd(dearer[0].usd)}" if dearer else ""
+
+
+def has_idle_chips(choice: Choice) -> bool:
+    """Of a service: more chips are rented than its copies of the model use."""
+    return isinstance(choice.split, GenerationSplit) and bool(
+        choice.replicas and choice.replicas * width(choice.split) < choice.chips * choice.machines
+    )
 
 
 def porting_words(plan: Plan) -> str:

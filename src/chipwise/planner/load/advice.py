@@ -21,14 +21,14 @@ def advise(pattern: str, curve: LoadCurve, carried: Carried, hours: MachineHours
         "development": _stopping,
     }[pattern](pattern, curve, carried, hours)
     if carried.base is not None:
-        count = carried.base.machines
-        text += (
-            f" Own machines are the base ({count}, {carried.base.utilisation:.0%} used); the cloud takes what is above them."
-        )
+        above = "the cloud takes what is above them" if carried.load.peak else "they carry all of the load"
+        text += f" Own machines are the base ({carried.base.machines}, {carried.base.utilisation:.0%} used); {above}."
     return text
 
 
 def _continuous(_: str, curve: LoadCurve, carried: Carried, hours: MachineHours) -> str:
+    if carried.base is not None and carried.load.peak == 0:
+        return "The load hardly changes: keep your own machines on around the clock, and rent none."
     layers = _committed_layers(carried)
     if not layers:
         reason = _promise(carried.kind.options, curve)

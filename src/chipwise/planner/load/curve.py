@@ -30,9 +30,9 @@ from math import ceil, exp, lgamma, log
 import numpy as np
 from numpy.typing import ArrayLike
 
-from chipwise.catalog.region import region_phrase
 from chipwise.money.layering import Layer, Layering, Load, Option, layer
 from chipwise.planner.fleet import machines_for
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.load import AtLess, MachineHours
 from chipwise.units import HOUR, MONTH, WEEK
 from chipwise.workload.day import open_hours
@@ -299,9 +299,9 @@ class MachineKind:
     options: tuple[Option, ...]
     start_s: float = 0.0  # from ordering one until it answers
 
-    @property
-    def title(self) -> str:
-        return f"{self.provider} {self.machine} {region_phrase(self.region)}"
+    def is_of(self, choice: Choice) -> bool:
+        """Whether a choice is of these machines, whatever country they are ordered in."""
+        return (self.provider, self.machine, self.region) == (choice.provider, choice.machine, choice.region)
 
 
 @dataclass(frozen=True, slots=True)

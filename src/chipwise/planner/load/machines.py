@@ -132,6 +132,14 @@ class Kinds:
                 break
         return rented
 
+    def row_of(self, choice: Choice) -> int | None:
+        """The best row of a choice's machine in its region; None: it keeps no goals."""
+        catalog, first = self.rows.fleet.catalog, first_of_each(self.rows)
+        machine = catalog.machine_index[choice.provider, choice.machine]
+        region = catalog.region_index[choice.provider, choice.region]
+        at = first[(self.rows.priced.machine[first] == machine) & (self.rows.priced.region[first] == region)]
+        return int(at[0]) if at.size else None
+
     def choice(self, row: int) -> Choice:
         if row not in self.made:
             self.made[row] = self.rows.choice(row)

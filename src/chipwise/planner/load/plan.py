@@ -32,6 +32,7 @@ from chipwise.planner.load.curve import (
 from chipwise.planner.load.day import assumed_of, day_note, hours_of_week, week_curve
 from chipwise.planner.load.machines import Kinds, answering_of
 from chipwise.planner.load.regions import placed
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.load import LoadPlan, MachineHours
 from chipwise.planner.values.placement import Placement
 from chipwise.planner.values.plan import Plan
@@ -163,22 +164,38 @@ def load_plan(known: Known, work: Common, plan: Plan, path: str) -> LoadPlan | N
     kinds = Kinds(known=known, work=work, rows=plan.rows, curve=curve, path=path)
     limit = 1 if plan.objective != "cost" else MOST_FLAT if curve.flat else MOST_KINDS
     rented, owned = kinds.pairs(limit)
-    bases = [kinds.base(at) for at in owned[:MOST_BASES]] if rented else []
+    if (leading := kinds.row_of(plan.winner)) is not None and leading not in (*rented, *owned):
+        rented.append(leading)
+    bases = [(kinds.base(at), at) for at in owned[:MOST_BASES]] if rented else []
     carried: list[tuple[Carried, int]] = []
     for rank, row in enumerate(rented or owned):
         kind = kinds.kind(row)
         if kind is None or beyond(curve, kind.answering):
             continue
-        above: Sequence[Base | None] = (bases if rank < WITH_BASE else ()) or (None,)
-        carried += [(carry(curve, kind, base), row) for base in above]
+        above: Sequence[tuple[Base | None, int]] = (bases if rank < WITH_BASE else ()) or [(None, row)]
+        carried += [_alone_if_enough(kinds, carry(curve, kind, base), row, own) for base, own in above]
     if not carried:
         return None
-    best, row = min(carried, key=lambda pair: pair[0].usd)
-    for one, place in carried:  # the plan's own machines, where others cost hardly less
-        if plan.winner is not None and one.kind.title == plan.winner.where and one.usd <= (1 + NEARLY) * best.usd:
-            best, row = one, place
-            break
+    best, row = _leading(curve, plan.winner, carried)
     return _finished(work, plan, curve, kinds, best, row, len({place for _, place in carried}))
+
+
+def _alone_if_enough(kinds: Kinds, carried: Carried, row: int, own: int) -> tuple[Carried, int]:
+    """Where machines of one's own carry all of the load, the answer is those: nothing is rented above them."""
+    if carried.base is None or carried.load.peak > 0 or (kind := kinds.kind(own)) is None:
+        return carried, row
+    return replace(carried, kind=kind), own
+
+
+def _leading(curve: LoadCurve, winner: Choice, carried: Sequence[tuple[Carried, int]]) -> tuple[Carried, int]:
+    """The cheapest; the plan's own machines where others cost hardly less, or nothing is layered: under a load that never
+    changes only commitments and machines of one's own are another way to buy than the plan's."""
+    best, row = min(carried, key=lambda pair: pair[0].usd)
+    layered = best.base is not None or any(layer.committed for layer in best.layering.layers) or not curve.flat
+    for rival, place in carried:
+        if rival.kind.is_of(winner) and (rival.usd <= (1 + NEARLY) * best.usd or not layered):
+            return rival, place
+    return best, row
 
 
 def told_apart(work: Serve | Interactive) -> bool:
@@ -200,8 +217,7 @@ def curve_of(known: Known, work: Serve | Interactive, path: str) -> LoadCurve:
 def _finished(
     work: Serve | Interactive, plan: Plan, curve: LoadCurve, kinds: Kinds, best: Carried, row: int, count: int
 ) -> LoadPlan:
-    choice = kinds.choice(row) if best.kind.title != (plan.winner.where if plan.winner else "") else plan.winner
-    assert choice is not None
+    choice = plan.winner if plan.winner is not None and best.kind.is_of(plan.winner) else kinds.choice(row)
     answering = answering_of(choice, work, curve)
     mean, peak = np.array([curve.mean]), np.array([curve.peak])
     starts_s = kinds.start_s(row)
@@ -224,6 +240,7 @@ def _finished(
         provider=best.kind.provider,
         machine=best.kind.machine,
         region=best.kind.region,
+        country=choice.country,
         chip=best.kind.chip,
         per_machine=answering.per_machine,
         replicas_mean=int(answering.replicas(mean)[0]),
@@ -238,7 +255,7 @@ def _finished(
         alone=best.layering.alone if best.base is None else (),
         recommendation=advice,
         changed=_changed(plan, best, kinds, curve),
-        steps=tuple(zip(best.load.machines.tolist(), best.load.hours.tolist(), strict=True)),
+        steps=_steps(best),
         kind_count=count,
         assumed=tuple(assumed),
         by_hour=hours_of_week(work, curve, answering) if isinstance(work, Serve) and work.arrival.shape is not None else (),
@@ -274,18 +291,24 @@ def _assumed(kinds: Kinds, starts_s: float, hours: MachineHours) -> list[str]:
     return notes
 
 
+def _steps(best: Carried) -> tuple[tuple[int, float], ...]:
+    if best.base is not None and best.load.peak == 0:
+        return ((best.base.machines, best.load.horizon_hours),)
+    return tuple(zip(best.load.machines.tolist(), best.load.hours.tolist(), strict=True))
+
+
 def _changed(plan: Plan, best: Carried, kinds: Kinds, curve: LoadCurve) -> str:
+    """Why others than the plan's own machines carry the load for less; both costs are of the whole load."""
     winner = plan.winner
-    if winner is None or best.kind.title == winner.where:
+    if winner is None or best.kind.is_of(winner):
         return ""
-    first = kinds.kind(int(kinds.rows.ranked[0]))
-    if first is None or first.title != winner.where or beyond(curve, first.answering):
-        return f"over the load's curve {best.kind.title} costs less than {winner.where}"
-    usd = carry(curve, first).usd
-    if usd <= best.usd * (1 + 1e-9):  # as cheap: not another answer
-        return f"{winner.where} costs the same"
-    costs = f"{usd:,.0f} a month, this {best.usd:,.0f}"
-    return f"bought in one way {winner.where} is cheapest; in layers over the load's curve it costs {costs}"
+    row = kinds.row_of(winner)
+    first = None if row is None else kinds.kind(row)
+    usd = winner.usd if first is None or beyond(curve, first.answering) else carry(curve, first).usd
+    costs = f"${best.usd:,.0f} a month, against ${usd:,.0f} for {winner.where}"
+    if best.usd < (1 - NEARLY) * usd:
+        return f"over the load's curve it costs {costs}"
+    return f"over the load's curve it costs nearly the same, {costs}"
 
 
 def placement(known: Known, work: Common, plan: Plan, path: str) -> Placement | None:

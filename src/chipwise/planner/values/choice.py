@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from chipwise.catalog.region import UNSTATED, ordered_place, readable, region_phrase
+from chipwise.catalog.region import ordered_place, region_phrase
 from chipwise.money.cost import Cost
 from chipwise.planner.values.split import Seats, Split
 
@@ -86,6 +86,7 @@ class Choice:
     interruptions: float = 0.0
     interruptions_assumed: bool = False  # nobody published how often this provider takes machines away
     first_wait_s: float = 0.0  # of `seconds` those until the first spot machines are there
+    later_wait_s: float = 0.0  # of `seconds` those until spot machines are there again, after they were taken back
     checkpoint_s: float = 0.0
     storage: str = ""
     feeding: Feeding | None = None  # how data gets from there to the chips
@@ -135,6 +136,12 @@ class Choice:
         return min(self.request_chance, self.load_chance)
 
     @property
+    def repeated_s(self) -> float:
+        """Of `seconds` those for work that is done again, saving and restarting."""
+        others = self.first_wait_s + self.later_wait_s + self.boot_s + self.moving_s + self.work_s
+        return max(self.seconds - others, 0.0)
+
+    @property
     def machine_watts(self) -> float:
         """Of one machine."""
         return self.watts / self.machines
@@ -147,7 +154,7 @@ class Choice:
     @property
     def placed(self) -> str:
         """In a sentence: in us-west1, in Czechia, on site, (region not stated)."""
-        return f"in {self.place}" if readable(self.region) == UNSTATED != self.place else region_phrase(self.region)
+        return region_phrase(self.region, self.country)
 
     @property
     def where(self) -> str:

@@ -76,8 +76,9 @@ class LoadPlan:
     assumed: tuple[str, ...] = field(default=())
     low_usd: float = 0.0  # eight times of ten the cost is not below, by price and speed together
     high_usd: float = 0.0  # nor above
+    country: str | None = None  # to order it in, where the region leaves that open
     by_hour: tuple[tuple[float, int], ...] = ()  # load and machines of the hours of a week from Monday on, where they are known
 
     @property
     def title(self) -> str:
-        return f"{self.provider} {self.machine} {region_phrase(self.region)}"
+        return f"{self.provider} {self.machine} {region_phrase(self.region, self.country)}"
