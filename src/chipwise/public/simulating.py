@@ -87,7 +87,7 @@ class SimulateVerbs(Opened):
         repair: str | float = 3600.0,
         estimate_error: float = 0.0,
         deadline_factor: float = 5.0,
-        quotas: Mapping[str, float] | None = None,
+        quota: Mapping[str, float] | None = None,
         seed: int = 0,
     ) -> Table:
         """Jobs in a queue for GPUs: how long they take by each policy, against shortest remaining work with free preemption.
@@ -113,7 +113,7 @@ class SimulateVerbs(Opened):
             repair_s=parse_seconds(repair),
             estimate_error=estimate_error,
             deadline_factor=deadline_factor,
-            quotas=dict(quotas or {}),
+            quotas=dict(quota or {}),
             seed=seed,
         )
         return Table([asdict(answer) for answer in simulate_queue(question, _quiet)])

@@ -17,7 +17,7 @@ def described(known: Known, path: str, work: Common) -> Cells | None:
     if not isinstance(work, Learning | Batch):
         return None
     _, model, shape = known_model(Ask(known, path, "", {}), work)
-    cells: Cells = {"model": model.partition(" (")[0]} | (_shape(shape) if not isinstance(work.model, str) else {})
+    cells: Cells = {"model": model.split(" ", 1)[0]} | (_shape(shape) if not isinstance(work.model, str) else {})
     if isinstance(work, Batch):
         if by_samples(shape, "serve"):
             return None

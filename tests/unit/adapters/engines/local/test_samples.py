@@ -39,6 +39,7 @@ def watched(at: Path, order: dict[str, Any], seconds: float = 0.3) -> None:
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(samples.SETTING, "0.05")
+    monkeypatch.setattr(nvidia, "COUNTERS_S", 0.05)
 
 
 @pytest.mark.usefixtures("often")
