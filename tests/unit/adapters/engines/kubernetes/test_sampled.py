@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from chipwise.adapters.engines.kubernetes import hand_off, sampled
@@ -63,6 +64,10 @@ def test_devices_are_sampled_and_the_command_ends_as_it_would(shell: list[str], 
     report = parse_report(message, 1)
     assert report is not None
     assert (report.step, report.saved) == (7, 5)
+    deadline = time.monotonic() + 5.0
+    while left := [one.pid for one in psutil.process_iter(["cwd"]) if one.info["cwd"] == str(tmp_path)]:
+        assert time.monotonic() < deadline, f"what sampled goes on: {left}"
+        time.sleep(0.05)
 
 
 def test_who_asks_it_to_leave_is_heard(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ trap 'told=yes; [ -z "$child" ] || kill "$child" 2>/dev/null' TERM INT QUIT HUP
 child=$!
 [ -z "$told" ] || kill "$child" 2>/dev/null
 begun=$(date +%s)
-[ -z "$samples" ] || (while sleep "${CHIPWISE_SAMPLE_S:-10}"; do sample_devices "$samples"; done) >/dev/null 2>&1 &
+# One process of its own, which ends with this one.
+while [ -n "$samples" ] && sleep "${CHIPWISE_SAMPLE_S:-10}" && kill -0 $$; do sample_devices "$samples"; done >/dev/null 2>&1 &
 sampler=$!
 while
   wait "$child"
