@@ -92,7 +92,7 @@ def test_no_plan_trains_over_machines_without_a_stated_network(session: Session)
     found = asked(session, "clouds: [lambda, vast, runpod], chip_count: {max: 64}")
     assert found.winner is not None
     assert {one.machines for one in (*found.choices, *found.front)} == {1}
-    assert any("network between such machines is not published" in note for note in found.notes)
+    assert any("how fast several of them are connected is not published" in note for note in found.notes)
     over_aws = asked(session, "clouds: aws, chip_count: {max: 64}, chips: [h100]")
     assert {one.machines for one in over_aws.front} - {1}
 
