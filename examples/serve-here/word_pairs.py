@@ -133,5 +133,7 @@ def write(path: Path, text: str = TEXT) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or not sys.argv[1].endswith(".gguf"):
+        sys.exit("Usage: python word_pairs.py FILE.gguf")
     write(Path(sys.argv[1]))
     print(f"{sys.argv[1]}: {Path(sys.argv[1]).stat().st_size / 1e6:.1f} MB")
