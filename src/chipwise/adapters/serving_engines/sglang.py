@@ -22,19 +22,7 @@ def check(request: ReplicaRequest, machine: ServingMachine) -> None:
 
 
 def start(request: ReplicaRequest) -> ReplicaStart:
-    words = flags.sglang(
-        flags.EngineFlags(
-            source=request.model,
-            served=request.served,
-            port=request.port,
-            host=request.host,
-            precision=request.precision,
-            context=request.context,
-            slots=request.at_once,
-            tensor_ways=request.tensor_ways,
-            stages=request.stages,
-        )
-    )
+    words = flags.sglang(flags.of_replica(request))
     return ReplicaStart(
         command=(*words, "--enable-metrics", *request.extra_words),
         at_once=request.at_once or AT_ONCE,

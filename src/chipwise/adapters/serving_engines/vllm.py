@@ -21,19 +21,7 @@ def check(request: ReplicaRequest, machine: ServingMachine) -> None:
 
 
 def start(request: ReplicaRequest) -> ReplicaStart:
-    words = flags.vllm(
-        flags.EngineFlags(
-            source=request.model,
-            served=request.served,
-            port=request.port,
-            host=request.host,
-            precision=request.precision,
-            context=request.context,
-            slots=request.at_once,
-            tensor_ways=request.tensor_ways,
-            stages=request.stages,
-        )
-    )
+    words = flags.vllm(flags.of_replica(request))
     return ReplicaStart(
         command=(*words, *request.extra_words), at_once=request.at_once or AT_ONCE, first=openai_first(request.served)
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chipwise.serving.engine import ReplicaRequest
+
 VLLM_NUMBERS = {
     "fp8": ("--quantization", "fp8"),
     "fp16": ("--dtype", "float16"),
@@ -33,6 +35,21 @@ class EngineFlags:
     slots: int | None = None  # requests at once
     tensor_ways: int = 1
     stages: int = 1
+
+
+def of_replica(request: ReplicaRequest) -> EngineFlags:
+    """What a replica on this machine is started with."""
+    return EngineFlags(
+        source=request.model,
+        served=request.served,
+        port=request.port,
+        host=request.host,
+        precision=request.precision,
+        context=request.context,
+        slots=request.at_once,
+        tensor_ways=request.tensor_ways,
+        stages=request.stages,
+    )
 
 
 def vllm_limits(flags: EngineFlags) -> tuple[str, ...]:
