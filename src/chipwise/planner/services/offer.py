@@ -65,12 +65,12 @@ class ServiceOffer:
             return None
         first, always = self.break_even.first, self.break_even.always
         if first is None:
-            return f"no machine of this plan is cheaper at any rate: {self.break_even.why}"
+            return f"a machine of your own is not cheaper at any rate: {self.break_even.why}"
         if first == 0:
             return "a dedicated machine is cheaper from the first request on"
         if always is None or always <= first * 1.01:
             return f"a dedicated machine is cheaper above {_often(first)}"
-        return f"a dedicated machine is cheaper from {_often(first)} until it is full, and always above {_often(always)}"
+        return f"a dedicated machine can be cheaper above {_often(first)} and always is above {_often(always)}"
 
 
 def _often(rate: float) -> str:
