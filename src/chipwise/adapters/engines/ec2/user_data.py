@@ -25,7 +25,7 @@ from .request import neuron
 MOST_BYTES = 16_384  # that EC2 takes, before base64
 IMAGE = "CHIPWISE_IMAGE"
 WATCH = "CHIPWISE_WATCH_S"  # of the job: 0 switches it off
-_COMMENT = re.compile(r"^ *#.*\n|(?<=\(\) {) #.*$", re.M)  # lines of it, and behind the head of a function: EC2 has little room
+_COMMENT = re.compile(r"^ *#(?! shellcheck).*\n|(?<=\(\) {) #.*$", re.M)  # EC2 has little room
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SUPERVISE = Path(__file__).parent / "programs" / "supervise.sh"
 
