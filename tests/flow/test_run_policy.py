@@ -42,7 +42,7 @@ def test_each_policy_decides_in_place_of_the_plain_rule_and_says_what_it_saved()
 def test_the_learned_policy_takes_spot_and_goes_on_demand_in_time() -> None:
     shut = ((600.0, 3 * HOUR),)
     world = World((Pool(SPOT_A, closed=shut), Pool(STAYS)), losses=(Loss(600.0),), other=PROGRAM)
-    done = play(replace(ON_SPOT, policy="learned-survival", deadline=2 * HOUR), world)
+    done = play(replace(ON_SPOT, places=(SPOT_A, STAYS), policy="learned-survival", deadline=2 * HOUR), world)
     assert done.courses[0].job.phase is Phase.DONE
     assert done.late == ()
     assert done.hours[Purchase.SPOT] > 0

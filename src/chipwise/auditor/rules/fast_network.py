@@ -51,7 +51,7 @@ def _groups(sources: Sources) -> Iterator[Finding]:
                 if several and not group.get("efaEnabled") and names and all(map(_is_fast, names)):
                     message = f"node group {group.get('name')} has several {names[0]} and leaves their EFA out"
                     line = line_of(group, "instanceType" if "instanceType" in group else "instanceTypes")
-                    yield _finding(manifest.path, line, message, "Set efaEnabled: true.")
+                    yield _finding(manifest.path, line, message, "Set efaEnabled: true if its pods work together.", Weight.LOW)
     for block in sources.blocks:
         for name, nodes in machine_groups(block) if block.type == "module" else ():
             slow = _without_efa([text_of(one) for one in listed(nodes.get("instance_types"))])
