@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chipwise.adapters import plugins
 from chipwise.errors import BadInput, UnknownName
@@ -14,10 +15,6 @@ from chipwise.scale.own_queue_policy import ranked
 from chipwise.scale.queue import BeginQueue
 from chipwise.scale.spot import Begin
 from chipwise.spelling import nearest
-
-if TYPE_CHECKING:
-    pass
-
 
 PACKAGE, GROUP = "chipwise.scale.policies", "chipwise.policies"
 
@@ -42,15 +39,8 @@ def listed() -> list[PolicyEntry]:
 
 def spot_policy(name: str) -> Begin:
     """By its name, or from a Python file that defines `decide(state)` or `begin(job, count)`."""
-    if name.endswith(".py"):
-        path = Path(name).expanduser()
-        names = names_of_file(path, "decide(state)", "begin(job, count)")
-        if callable(begin := names.get("begin")):
-            own: Begin = begin
-            return own
-        return single_scenarios(path.name, names["decide"])
-    begin_spot: Begin = policy_of("spot", name).begin
-    return begin_spot
+    begin: Begin = _begin("spot", name, ("decide(state)", "begin(job, count)"), _decided)
+    return begin
 
 
 def policy_of(kind: str, name: str) -> Any:
@@ -77,12 +67,22 @@ def names_of_file(path: Path, decide: str, begin: str) -> dict[str, Any]:
 
 def queue_policy(name: str) -> BeginQueue:
     """By its name, or from a Python file that defines `rank(job)` or `begin(settings)`."""
-    if name.endswith(".py"):
-        path = Path(name).expanduser()
-        names = names_of_file(path, "rank(job)", "begin(settings)")
-        if callable(begin := names.get("begin")):
-            own: BeginQueue = begin
-            return own
-        return ranked(path.name, names["rank"], names)
-    ours: BeginQueue = policy_of("queue", name).begin
-    return ours
+    begin: BeginQueue = _begin("queue", name, ("rank(job)", "begin(settings)"), _ranked)
+    return begin
+
+
+def _begin(kind: str, name: str, forms: tuple[str, str], wrapped: Callable[[str, dict[str, Any]], Any]) -> Any:
+    """`wrapped`: makes a policy of a file that defines only the simpler of the two forms."""
+    if not name.endswith(".py"):
+        return policy_of(kind, name).begin
+    path = Path(name).expanduser()
+    names = names_of_file(path, *forms)
+    return names["begin"] if callable(names.get("begin")) else wrapped(path.name, names)
+
+
+def _decided(file: str, names: dict[str, Any]) -> Begin:
+    return single_scenarios(file, names["decide"])
+
+
+def _ranked(file: str, names: dict[str, Any]) -> BeginQueue:
+    return ranked(file, names["rank"], names)

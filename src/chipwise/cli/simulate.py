@@ -10,6 +10,7 @@ import click
 from chipwise.cli.options import HtmlReport, reporting
 from chipwise.cli.parameter_types import AboveZero, WholeNumber
 from chipwise.cli.simulate_queue import queue
+from chipwise.cli.simulated import policy_names, show_answers
 
 
 class HoursList(click.ParamType[tuple[float, ...]]):
@@ -80,10 +81,6 @@ def simulate() -> None:
 simulate.add_command(queue)
 
 
-def _names(policies: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(filter(None, (name.strip() for name in policies.split(",")))))
-
-
 @simulate.command()
 @click.option("--trace", type=click.Path(path_type=Path), default=None, help="Trace file, or folder of them: a flag per tick.")
 @click.option("--synthetic", default=None, metavar="SETTINGS", help="Invent series, for example series=100,losses=1,returns=1.")
@@ -138,7 +135,7 @@ def spot(
     from chipwise.cli.progress import progress
 
     question = SpotQuestion(
-        policies=_names(policy),
+        policies=policy_names(policy),
         trace=trace,
         synthetic=synthetic,
         tick_s=tick,
@@ -156,15 +153,11 @@ def spot(
     if as_json:
         text.show_json([asdict(answer) for answer in answers])
         return
-    columns = [
-        text.Column("policy"),
-        *(text.Column(name, right=True) for name in ("scenarios", "mean cost", "late", "to bound")),
-    ]
     rows = [
         [answer.policy, f"{answer.scenarios:,}", f"${answer.mean_usd:,.2f}", str(answer.late), f"{answer.ratio_to_bound:.3f}x"]
         for answer in answers
     ]
-    text.show_table(columns, rows)
+    show_answers(("scenarios", "mean cost", "late", "to bound"), rows)
 
 
 @simulate.command()
@@ -252,7 +245,7 @@ def serve(
 
     report.check()
     question = ServeQuestion(
-        policies=_names(policy),
+        policies=policy_names(policy),
         trace=trace,
         synthetic=synthetic,
         replica_rate=replica_rate,
@@ -278,10 +271,6 @@ def serve(
     if as_json:
         text.show_json([asdict(answer) for answer in answers])
         return
-    columns = [
-        text.Column("policy"),
-        *(text.Column(name, right=True) for name in ("requests", f"within {wait:g} s", "replica-hours", "to bound")),
-    ]
     rows = [
         [
             answer.policy,
@@ -292,5 +281,5 @@ def serve(
         ]
         for answer in answers
     ]
-    text.show_table(columns, rows)
+    show_answers(("requests", f"within {wait:g} s", "replica-hours", "to bound"), rows)
     report.say_written()

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from chipwise.cli.parameter_types import AboveZero, WholeNumber
+from chipwise.cli.simulated import policy_names, show_answers
 
 SHOWN_AS_JSON = ("policy", "jobs", "mean_jct_s", "p99_jct_s", "makespan_s", "ratio_to_bound")
 
@@ -103,7 +104,7 @@ def queue(
     from chipwise.text import span
 
     question = QueueQuestion(
-        policies=tuple(dict.fromkeys(filter(None, (name.strip() for name in policy.split(","))))),
+        policies=policy_names(policy),
         trace=trace,
         synthetic=synthetic,
         gpus=gpus,
@@ -123,7 +124,6 @@ def queue(
     if as_json:
         text.show_json([{key: asdict(answer)[key] for key in SHOWN_AS_JSON} for answer in answers])
         return
-    names = ("jobs", "mean", "p99", "makespan", "fairness", "used", "preempted", "late", "to bound")
     rows = [
         [
             answer.policy,
@@ -139,4 +139,4 @@ def queue(
         ]
         for answer in answers
     ]
-    text.show_table([text.Column("policy"), *(text.Column(name, right=True) for name in names)], rows)
+    show_answers(("jobs", "mean", "p99", "makespan", "fairness", "used", "preempted", "late", "to bound"), rows)
