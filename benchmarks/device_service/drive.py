@@ -27,21 +27,26 @@ from chipwise.perf.arrays import column
 from chipwise.perf.queueing import GRID, Service, waits
 from figure import Figure
 
+MODEL = "engine"  # as a command is served that names none
 PROMPT, ANSWER, SLOTS = 256, 128, 32
 LOADS = (0.3, 0.6, 0.85)  # of the capacity
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 GOAL = 20.0  # percent
+PATIENCE_S = 60.0
 
 
 async def stream(port: int) -> list[float]:
     """Seconds from the request to each token."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body = json.dumps(
-        {"model": "m", "messages": [{"role": "user", "content": "word " * PROMPT}], "max_tokens": ANSWER, "stream": True}
+        {"model": MODEL, "messages": [{"role": "user", "content": "word " * PROMPT}], "max_tokens": ANSWER, "stream": True}
     ).encode()
     began = time.perf_counter()
     writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
     seconds: list[float] = []
+    status = await reader.readline()
+    if b" 200 " not in status:
+        raise SystemExit(f"the service answers {status.decode().strip()}")
     while line := await reader.readline():
         if b"[DONE]" in line:
             break
@@ -52,7 +57,7 @@ async def stream(port: int) -> list[float]:
 
 
 async def together(port: int, number: int) -> list[list[float]]:
-    return await asyncio.gather(*(stream(port) for _ in range(number)))
+    return await asyncio.wait_for(asyncio.gather(*(stream(port) for _ in range(number))), PATIENCE_S)
 
 
 def service_of(port: int) -> Service:
@@ -122,7 +127,7 @@ def _loaded(url: str, seconds: float, environment: dict[str, str]) -> Iterator[F
     yield Figure("device_service_capacity", capacity, "req/s", {})
     for load in LOADS:
         lengths = ["--input", str(PROMPT), "--output", str(ANSWER), "--rate", f"{load * capacity:.3f}"]
-        timed = ["--for", f"{seconds:.0f}s", "--warm-up", "10s", "--json"]
+        timed = ["--model", MODEL, "--for", f"{seconds:.0f}s", "--warm-up", "10s", "--json"]
         measured = chipwise("load", url, *lengths, *timed, environment=environment)
         predicted = waits(service, load * service.capacity)
         for metric, key in (("ttft", "ttft_s"), ("tpot", "tpot_s")):
