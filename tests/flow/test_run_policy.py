@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chipwise.adapters.engines.simulated.world import Loss, Pool, Program, World
 from chipwise.api.running.simulate import simulate
-from chipwise.api.running.spot_rules import named_policies
+from chipwise.api.running.spot_rules import named_policies, undecided
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.job import Phase, Spec
 from chipwise.runner.played import Played
@@ -35,8 +35,41 @@ def test_each_policy_decides_in_place_of_the_plain_rule_and_says_what_it_saved()
         done = play(replace(ON_SPOT, policy=name), world)
         wanted = {Purchase.ON_DEMAND} if name == "on-demand" else {Purchase.SPOT}
         assert {purchase for purchase, hours in done.hours.items() if hours} == wanted, name
-        verb = "the policy cost about" if name == "on-demand" else "the policy saved about"
-        assert any(f"policy {name}: $" in text and verb in text for _, text in story(done)), name
+        ending = "it cost about" if name == "on-demand" else "the plain rule would have spent as much"
+        assert any(f"policy {name}: $" in text and ending in text for _, text in story(done)), name
+
+
+def test_a_policy_that_does_as_the_plain_rule_does_saves_nothing_whatever_the_tick() -> None:
+    """The job runs and pays to the second, the plain rule is replayed in whole ticks."""
+    world = World((Pool(SPOT_A), Pool(STAYS)), other=Program(1370, 10.0, 30))
+    wanted = replace(ON_SPOT, expected_s=13_700.0, predicted={"steps": 1370}, deadline=40 * HOUR, policy="plain")
+    [line] = [text for _, text in story(play(wanted, world)) if text.startswith("policy ")]
+    assert "the plain rule would have spent as much" in line
+
+
+def test_a_policy_that_lacks_what_it_needs_says_what_and_what_is_done_instead() -> None:
+    lacking = {
+        "it has no deadline, so the plain rule of run decides": {"deadline": None},
+        "it has no estimate of its time": {"expected_s": None},
+        "on-demand machines of the same kind are not among its choices, so it stays on spot": {"places": (SPOT_A,)},
+        "it does not run on spot machines": {"places": (STAYS,)},
+        "it has no prices": {"places": (replace(SPOT_A, usd_per_hour=None), STAYS)},
+        "its work does not fit before its deadline": {"deadline": HOUR / 2},
+    }
+    for sentence, change in lacking.items():
+        wanted = replace(ON_SPOT, policy="greedy", **change)  # type: ignore[arg-type]
+        [line] = undecided("train", wanted, 0.0)
+        assert line.startswith("train: the policy greedy has nothing to decide: ")
+        assert sentence in line, sentence
+    assert undecided("train", replace(ON_SPOT, policy="greedy"), 0.0) == []
+    assert undecided("train", ON_SPOT, 0.0) == []
+
+
+def test_a_command_with_a_policy_hears_at_once_that_there_is_nothing_to_decide(chipwise: Chipwise) -> None:
+    done = chipwise("run", "--simulate", "--policy", "greedy", "--", "sleep", "1")
+    assert done.code == 0
+    assert "has nothing to decide: it does not run on spot machines" in " ".join(done.out.split())
+    assert "nothing to compare" not in done.out
 
 
 def test_the_learned_policy_takes_spot_and_goes_on_demand_in_time() -> None:
@@ -57,7 +90,7 @@ def test_a_job_without_a_policy_has_no_such_line() -> None:
 def test_a_policy_without_a_deadline_leaves_it_to_the_plain_rule() -> None:
     done = play(replace(ON_SPOT, policy="on-demand", deadline=None), World((Pool(SPOT_A), Pool(STAYS)), other=PROGRAM))
     assert set(done.hours) == {Purchase.SPOT}
-    assert any("nothing to compare" in text for _, text in story(done))
+    assert any("decided nothing: it has no deadline" in text for _, text in story(done))
 
 
 @settings(max_examples=cases(12))

@@ -324,6 +324,29 @@ def test_a_workload_is_played_with_its_own_steps_and_one_start(chipwise: Chipwis
     assert float(took) == pytest.approx(float(thought), rel=0.15), "within a tick"
 
 
+SPOT_ONLY = """kind: train
+name: tt
+model: llama-3.1-8b
+tokens: 5B tokens
+sequence_length: 4096
+batch_tokens: 1M tokens
+checkpoint_every: 30min
+goals: {deadline: 9h, objective: cost}
+limits: {clouds: [aws], interruptible: true}
+program: {command: [python, train.py]}
+"""
+
+
+def test_a_machine_costs_what_its_offer_says_and_the_wait_for_it_nothing(chipwise: Chipwise, tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(SPOT_ONLY)
+    best = chipwise("plan", "t.yaml", "--json", cwd=tmp_path).json["winner"]
+    assert (best["purchase"], best["first_wait_s"] > 600) == ("spot", True)
+    done = chipwise("run", "--simulate", "t.yaml", "--json", cwd=tmp_path)
+    assert done.json["usd"] == pytest.approx(done.json["hours"]["spot"] * best["usd_per_machine_hour"], rel=1e-3)
+    assert done.json["hours"]["spot"] < (best["seconds"] - best["first_wait_s"]) / 3600 * best["machines"] * 1.02
+    assert any("of waiting for them, which costs nothing" in line for line in done.json["not_played"])
+
+
 def test_a_command_of_unknown_length_says_what_was_assumed_and_tells_no_steps(chipwise: Chipwise) -> None:
     done = chipwise("run", "--simulate", "--", "true")
     assert done.out.startswith("The duration of true is not known: an hour is assumed")

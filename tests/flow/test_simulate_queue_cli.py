@@ -10,6 +10,7 @@ import pytest
 from command import Chipwise
 
 FIELDS = {"policy", "jobs", "mean_jct_s", "p99_jct_s", "makespan_s", "ratio_to_bound"}
+FIELDS |= {"fairness", "utilisation", "preemptions", "late"}
 JOBS = "timestamp,num_gpus,duration,team\n2026-03-01 10:00:00,1,60,a\n2026-03-01 10:00:10,2,30,b\n"
 
 
@@ -33,6 +34,14 @@ def test_invented_jobs_with_failures_are_shown_as_a_table(chipwise: Chipwise) ->
     done = chipwise("simulate", "queue", "--policy", "fair-share,deadline", *flags)
     assert done.code == 0, done.err
     assert "to bound" in done.out
+
+
+def test_the_table_fits_80_columns_and_shows_each_name_whole(chipwise: Chipwise) -> None:
+    names = ("fifo", "shortest-estimate", "shortest-remaining", "least-attained", "heterogeneity")
+    done = chipwise("simulate", "queue", "--synthetic", "jobs=80,spread=3", "--gpus", "16", "--policy", ",".join(names))
+    lines = done.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines[2:]] == list(names)
 
 
 def test_bad_input_ends_in_a_sentence(chipwise: Chipwise, tmp_path: Path) -> None:
@@ -59,6 +68,8 @@ def test_bad_input_ends_in_a_sentence(chipwise: Chipwise, tmp_path: Path) -> Non
         (("--synthetic", "job=3"), "Did you mean jobs?"),
         (("--synthetic", "jobs=3", "--policy", "fifa"), "Did you mean fifo?"),
         (("--synthetic", "jobs=3", "--policy", "greedy"), "greedy"),
+        (("--synthetic", "jobs=3", "--quota", "team 11=4"), "No team of the jobs is called 'team 11'."),
+        (("--synthetic", "jobs=3", "--failures-every", "0s"), "--failures-every must be above zero"),
         (("--synthetic", "jobs=3", "--quota", "a"), "Write --quota TEAM=GPUS"),
     ):
         done = chipwise("simulate", "queue", *arguments)

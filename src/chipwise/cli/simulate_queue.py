@@ -9,9 +9,6 @@ import click
 from chipwise.cli.parameter_types import AboveZero, WholeNumber
 from chipwise.cli.simulated import policy_names, show_answers
 
-SHOWN_AS_JSON = ("policy", "jobs", "mean_jct_s", "p99_jct_s", "makespan_s", "ratio_to_bound")
-
-
 class Span(click.ParamType[float]):
     """Seconds of zero or more, from text such as 60s or 30d."""
 
@@ -88,8 +85,8 @@ def queue(
     """Run a trace of GPU jobs through a queue, by several policies.
 
     A trace is a CSV file with columns for the time of arrival, the number of GPUs and the duration in seconds, and where it
-    has them the team, an estimate and a deadline. The bound is the mean completion time when the least work left goes first,
-    with free preemption, on GPUs in one pool.
+    has them the team, an estimate and a deadline. The bound is a mean completion time that no order of the jobs can fall below:
+    as if all GPUs were one fast server, and no job faster than its own duration.
 
     \b
     Examples:
@@ -101,7 +98,7 @@ def queue(
     from chipwise.api.simulation.queueing import QueueQuestion, simulate_queue
     from chipwise.cli import text
     from chipwise.cli.progress import progress
-    from chipwise.text import span
+    from chipwise.text import duration, plural
 
     question = QueueQuestion(
         policies=policy_names(policy),
@@ -122,15 +119,14 @@ def queue(
     with progress("Simulating") as report:
         answers = simulate_queue(question, report)
     if as_json:
-        text.show_json([{key: asdict(answer)[key] for key in SHOWN_AS_JSON} for answer in answers])
+        text.show_json([asdict(answer) for answer in answers])
         return
     rows = [
         [
             answer.policy,
-            f"{answer.jobs:,}",
-            span(answer.mean_jct_s),
-            span(answer.p99_jct_s),
-            span(answer.makespan_s),
+            duration(answer.mean_jct_s),
+            duration(answer.p99_jct_s),
+            duration(answer.makespan_s),
             f"{answer.fairness:.2f}",
             f"{answer.utilisation:.0%}",
             f"{answer.preemptions:,}",
@@ -139,4 +135,5 @@ def queue(
         ]
         for answer in answers
     ]
-    show_answers(("jobs", "mean", "p99", "makespan", "fairness", "used", "preempted", "late", "to bound"), rows)
+    show_answers(("mean", "p99", "makespan", "fair", "used", "preempted", "late", "to bound"), rows)
+    text.say(f"{plural(answers[0].jobs, 'job')}; fair is Jain's index of the share of its time that each job worked.")

@@ -13,7 +13,7 @@ from math import inf
 
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.comparing import number
-from chipwise.runner.job import Attempt, Job, MachinePlace, Move, Outcome, Retry
+from chipwise.runner.job import Attempt, Job, MachinePlace, Move, Outcome, Retry, Spec
 from chipwise.runner.policy import Decision, Policy, Standing
 
 LOST_IN_A_ROW = 2  # at one place, after which another is tried first
@@ -40,7 +40,7 @@ def decision(
             purchase=purchase,
             spot=purchase is Purchase.SPOT or any(one.purchase is Purchase.SPOT for one in places),
             on_demand=purchase not in (None, Purchase.SPOT) or any(one.purchase is not Purchase.SPOT for one in places),
-            restart_s=restart_s(job),
+            restart_s=restart_s(job.spec),
             usd_per_hour_spot=prices.get(Purchase.SPOT),
             usd_per_hour_on_demand=prices.get(Purchase.ON_DEMAND),
             job=job,
@@ -48,8 +48,8 @@ def decision(
     )
 
 
-def restart_s(job: Job) -> float:
-    told = number(job.spec.predicted.get("restart_s"))
+def restart_s(spec: Spec) -> float:
+    told = number(spec.predicted.get("restart_s"))
     return RESTART_S if told is None else told
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import ChipwiseError
-from chipwise.runner.job import Attempt, Job, Outcome
+from chipwise.runner.job import Attempt, Job, Outcome, Spec
 from chipwise.runner.policy import Decision, Standing
 from chipwise.scale.policies import plain
 from chipwise.scale.simulator.spot import play
@@ -26,6 +26,7 @@ from chipwise.text import spent
 LONGEST_TICK_S = 600.0
 SHORTEST_TICK_S = 30.0
 RESTART_ERROR = 1.0  # saving, leaving and queueing come with a restart: as for the plain rule, two must fit
+_SAME_USD = 0.005  # a smaller difference cannot be printed
 TICKS = 200  # of a job that is shorter than as many of the longest ticks
 
 _WORDS = {SpotChoice.SPOT: Decision.SPOT, SpotChoice.ON_DEMAND: Decision.ON_DEMAND, SpotChoice.WAIT: Decision.WAIT}
@@ -81,15 +82,17 @@ def _tick(job: Job, spot_job: SpotJob, now: float) -> int:
 
 
 def _spot_job_of(job: Job, state: Standing) -> SpotJob | None:
-    return _spot_job(job, state.restart_s, state.usd_per_hour_spot, state.usd_per_hour_on_demand)
+    return _spot_job(job.spec, job.submitted, state.restart_s, state.usd_per_hour_spot, state.usd_per_hour_on_demand)
 
 
-def _spot_job(job: Job, restart_s: float, spot_usd: float | None, on_demand_usd: float | None) -> SpotJob | None:
+def _spot_job(
+    spec: Spec, submitted: float, restart_s: float, spot_usd: float | None, on_demand_usd: float | None
+) -> SpotJob | None:
     """None: a policy cannot decide it."""
-    deadline, expected_s = job.spec.deadline, job.spec.expected_s
-    if deadline is None or expected_s is None or not spot_usd or not on_demand_usd or deadline <= job.submitted:
+    deadline, expected_s = spec.deadline, spec.expected_s
+    if deadline is None or expected_s is None or not spot_usd or not on_demand_usd or deadline <= submitted:
         return None
-    span_s = deadline - job.submitted
+    span_s = deadline - submitted
     try:
         return SpotJob(
             work_h=max(expected_s, 1.0) / 3600.0,
@@ -125,17 +128,46 @@ def _signs(attempt: Attempt) -> list[tuple[float, bool]]:
     return signs
 
 
-def comparison(job: Job, now: float, restart_s: float) -> str:
-    """What its policy cost beside the plain rule on the same spot machines, in words; empty where nothing can be said."""
-    prices = {place.purchase: place.usd_per_hour for place in reversed(job.spec.places)}
-    spot_job = _spot_job(job, restart_s, prices.get(Purchase.SPOT), prices.get(Purchase.ON_DEMAND))
-    if spot_job is None:
-        return f"policy {job.spec.policy}: nothing to compare, since it has no deadline, estimate or prices"
-    available = _seen(job, spot_job.tick_h * 3600.0, spot_job.ticks)
-    usd, plain_usd = job.usd(now), float(play(available[None, :], spot_job, plain.begin).usd[0]) * job.machines
-    difference = plain_usd - usd
-    verb = "saved" if difference >= 0 else "cost"
-    return (
-        f"policy {job.spec.policy}: {spent(usd)}; the plain rule would have spent about {spent(plain_usd)} on the spot "
-        f"machines that were seen, so the policy {verb} about {spent(abs(difference))}"
-    )
+def lack(spec: Spec, submitted: float, restart_s: float) -> str:
+    """Why its policy decides nothing, and what happens instead; empty where it decides."""
+    prices = _prices(spec)
+    if Purchase.SPOT not in prices:
+        return "it does not run on spot machines"
+    if Purchase.ON_DEMAND not in prices:
+        return "on-demand machines of the same kind are not among its choices, so it stays on spot machines"
+    spot_usd, on_demand_usd = prices[Purchase.SPOT], prices[Purchase.ON_DEMAND]
+    lacking = {
+        "deadline": spec.deadline is None,
+        "estimate of its time": spec.expected_s is None,
+        "prices": not spot_usd or not on_demand_usd,
+    }
+    if any(lacking.values()):
+        names = " and no ".join(name for name, is_absent in lacking.items() if is_absent)
+        return f"it has no {names}, so the plain rule of run decides"
+    if _spot_job(spec, submitted, restart_s, spot_usd, on_demand_usd) is None:
+        return "its work does not fit before its deadline, so the plain rule of run decides"
+    return ""
+
+
+def _prices(spec: Spec) -> dict[Purchase, float | None]:
+    """Of the first place of each purchase option."""
+    return {place.purchase: place.usd_per_hour for place in reversed(spec.places)}
+
+
+def comparison(job: Job, begin: Begin, now: float, restart_s: float) -> str:
+    """What its policy cost beside the plain rule, in words. Both are replayed in the same ticks on the spot machines that the
+    job saw, since the job itself ran and paid to the second."""
+    spec, title = job.spec, f"policy {job.spec.policy}"
+    if reason := lack(spec, job.submitted, restart_s):
+        return f"{title} decided nothing: {reason}"
+    prices = _prices(spec)
+    spot_job = _spot_job(spec, job.submitted, restart_s, prices[Purchase.SPOT], prices[Purchase.ON_DEMAND])
+    assert spot_job is not None
+    available = _seen(job, spot_job.tick_h * 3600.0, spot_job.ticks)[None, :]
+    own_usd, plain_usd = (float(play(available, spot_job, rule).usd[0]) * job.machines for rule in (begin, plain.begin))
+    difference = plain_usd - own_usd
+    seen = "on the spot machines that were seen"
+    if abs(difference) < _SAME_USD:
+        return f"{title}: {spent(job.usd(now))}; the plain rule would have spent as much {seen}"
+    verb = "saved" if difference > 0 else "cost"
+    return f"{title}: {spent(job.usd(now))}; against the plain rule {seen} it {verb} about {spent(abs(difference))}"

@@ -15,6 +15,7 @@ from chipwise.runner import next_machine, recovery
 from chipwise.runner.engine import Clear, End, Leave, Order, Seen, Sight, Start, State
 from chipwise.runner.events import Again, Begun, Event, Leaving, Over, Placed, Told, Waiting, after
 from chipwise.runner.job import Job, Lack, LeaveReason, MachinePlace, Move, Phase, Wish
+from chipwise.runner.named_policies import NamedPolicies
 from chipwise.runner.policy import Decision, NeverLate, Policy
 from chipwise.runner.queue import Rules, admit, grown
 from chipwise.runner.reservation import Seat
@@ -84,7 +85,7 @@ def _placed(job: Job, seen: Seen, now: float, policy: Policy) -> Act | None:
     match sight.state:
         case State.EXITED | State.LOST:
             events = recovery.after_end(job, sight, now)
-            return Act(job, (*_compared(job, events, now), *events), _clearing(sight, events))
+            return Act(job, (*_compared(job, events, now, policy), *events), _clearing(sight, events))
         case State.ABSENT:
             if job.phase is not Phase.STARTING:
                 return Act(job, recovery.after_end(job, sight, now))
@@ -180,13 +181,16 @@ def _moves(
     return None
 
 
-def _compared(job: Job, events: Sequence[Event], now: float) -> tuple[Event, ...]:
+def _compared(job: Job, events: Sequence[Event], now: float, policy: Policy) -> tuple[Event, ...]:
     """At the end of a job with a policy of its own: what that policy saved or cost."""
-    if not job.spec.policy or not any(isinstance(event, Over) and event.phase is Phase.DONE for event in events):
+    if not job.spec.policy or not isinstance(policy, NamedPolicies):
+        return ()
+    if not any(isinstance(event, Over) and event.phase is Phase.DONE for event in events):
         return ()
     from chipwise.runner.spot_choices import comparison  # few jobs have one, and it computes with arrays
 
-    return (Told(len(job.attempts), comparison(job, now, next_machine.restart_s(job))),)
+    sentence = comparison(job, policy.lookup(job.spec.policy), now, next_machine.restart_s(job.spec))
+    return (Told(len(job.attempts), sentence),)
 
 
 def _clearing(sight: Sight, events: Iterable[Event]) -> tuple[Order, ...]:
@@ -260,7 +264,7 @@ def _grows(placed: Sequence[Job], queued: Sequence[Job], seen: Seen, now: float,
         rest, has = next_machine.rest_s(job, sight.saved), len(job.attempts[-1].devices)
         if rest is None or not has:
             return True
-        return rest * job.spec.needs.gpus * (1.0 / has - 1.0 / gpus) > next_machine.restart_s(job)
+        return rest * job.spec.needs.gpus * (1.0 / has - 1.0 / gpus) > next_machine.restart_s(job.spec)
 
     if seen.room.gpus is None or (growth := grown(placed, queued, seen.room, rules, now, worth)) is None:
         return

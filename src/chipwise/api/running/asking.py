@@ -12,7 +12,7 @@ from chipwise.api.running import place, submitting, wanted
 from chipwise.api.running.held import Runtime as Runtime
 from chipwise.api.running.held import opened as opened
 from chipwise.api.running.installed import package, runs_here, traits
-from chipwise.api.running.spot_rules import named_policies
+from chipwise.api.running.spot_rules import named_policies, undecided
 from chipwise.errors import BadInput
 from chipwise.runner.abilities import BringsFolders, LosesFiles
 from chipwise.runner.job import Job, Lack, Phase, Spec, Wish
@@ -39,6 +39,8 @@ def run(session: Session, request: RunRequest, say: Callable[[str], None] = lamb
                 submitting.checked(spec, runtime.engine, runtime.rules)
             else:
                 submitting.checked_elsewhere(id, spec, runtime.elsewhere[spec.place])
+            for line in undecided(id, spec, time.time()):
+                say(line)
             if spec.produces:
                 hand_offs.check(spec, say=say, looks_at=traits(spec.engine).looks_at)
         specs = _with_folders(runtime, specs, say)
@@ -103,8 +105,9 @@ def simulate(session: Session, request: RunRequest, seed: int) -> Played:
     ends = (
         () if plan.served_s is None else [simulating.Wishes(now + plan.served_s, id) for id, one in plan.specs if one.service]
     )
+    asides = (*plan.asides, *(line for _, spec in plan.specs for line in undecided(spec.name, spec, now)))
     return replace(
-        simulating.simulate(plan.specs, world, seed, rules=rules, policy=named_policies(), wishes=ends), asides=plan.asides
+        simulating.simulate(plan.specs, world, seed, rules=rules, policy=named_policies(), wishes=ends), asides=asides
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chipwise.runner.job import Spec
 from chipwise.runner.named_policies import NamedPolicies
+from chipwise.runner.next_machine import restart_s
 
 if TYPE_CHECKING:
     from chipwise.scale.spot import Begin
@@ -12,6 +14,16 @@ if TYPE_CHECKING:
 
 def named_policies() -> NamedPolicies:
     return NamedPolicies(lookup=_lookup)
+
+
+def undecided(title: str, spec: Spec, now: float) -> list[str]:
+    """Where a job names a policy that has nothing to decide: why, and what happens instead."""
+    if not spec.policy:
+        return []
+    from chipwise.runner.spot_choices import lack
+
+    reason = lack(spec, now, restart_s(spec))
+    return [f"{title}: the policy {spec.policy} has nothing to decide: {reason}."] if reason else []
 
 
 def _lookup(name: str) -> Begin:

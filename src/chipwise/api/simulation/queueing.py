@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
@@ -17,7 +17,7 @@ from chipwise.scale.queue import BeginQueue, Cluster, NodeGroup, QueueJob, Queue
 from chipwise.scale.queue_traces import GAVEL_CLUSTER, SIA_CLUSTER, gavel_jobs, read_jobs, read_nodes
 from chipwise.scale.simulator.placement import Placement
 from chipwise.scale.simulator.queue import Costs, Failure, QueueOutcome, play_queue
-from chipwise.scale.simulator.queue_bound import bound_ends_s
+from chipwise.scale.simulator.queue_bound import least_mean_s
 from chipwise.spelling import nearest
 from chipwise.units import parse_count
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_POLICIES = ("fifo", "backfill", "shortest-estimate", "least-attained", "fair-share")
 LOAD = 0.8  # of a cluster that nobody described
 PER_MACHINE = 8
+_HOPELESS = 100.0  # times the time that the jobs need without failures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +68,14 @@ class QueueScene:
 
     jobs: tuple[QueueJob, ...]
     cluster: Cluster
-    failures: tuple[Failure, ...]
+    failures: Iterable[Failure]
 
 
 def simulate_queue(question: QueueQuestion, report: Report) -> list[QueueAnswer]:
     """One answer per policy, in the order asked for."""
     begins = {name: queue_policy(name) for name in question.policies}
     scene = queue_scene(question)
+    _check_quotas(question.quotas, {job.team for job in scene.jobs})
     total = len(scene.jobs)
     least_s = bound_s(scene, _jobs_of(report, total, "bound"))
     deadlines = np.array([np.inf if job.deadline_s is None else job.deadline_s for job in scene.jobs])
@@ -98,6 +100,16 @@ def simulate_queue(question: QueueQuestion, report: Report) -> list[QueueAnswer]
     return answers
 
 
+def _check_quotas(quotas: Mapping[str, float], teams: set[str]) -> None:
+    unknown = next((team for team in quotas if team not in teams), None)
+    if unknown is None:
+        return
+    named = sorted(filter(None, teams))
+    if not named:
+        raise BadInput(f"--quota {unknown}: the jobs name no teams.", remedy="Add a column team, or leave --quota out.")
+    raise UnknownName("team of the jobs", unknown, nearest(unknown, named), remedy=f"The jobs name: {', '.join(named[:10])}.")
+
+
 def play(
     scene: QueueScene, begin: BeginQueue, question: QueueQuestion, each_job: Callable[[int], None] | None = None
 ) -> QueueOutcome:
@@ -114,13 +126,12 @@ def play(
 
 
 def bound_s(scene: QueueScene, each_job: Callable[[int], None] | None = None) -> float:
-    """The mean completion time with the least work left first and free preemption, on GPUs in one pool that never fail and are
-    as fast as the fastest for each job."""
+    """A mean completion time that no order of the jobs can fall below, on GPUs that never fail and are as fast as the fastest
+    for each job."""
     machines = scene.cluster.machines
     arrivals_s = [job.arrival_s for job in scene.jobs]
     works_s = [job.work_s / max(job.speed(machine) for machine in machines) for job in scene.jobs]
-    ends_s = bound_ends_s(arrivals_s, [job.gpus for job in scene.jobs], works_s, scene.cluster.gpus, each_job)
-    return float((ends_s - np.array(arrivals_s)).mean())
+    return least_mean_s(arrivals_s, [job.gpus for job in scene.jobs], works_s, scene.cluster.gpus, each_job)
 
 
 def _jobs_of(report: Report, total: int, name: str) -> Callable[[int], None]:
@@ -154,16 +165,20 @@ def queue_scene(question: QueueQuestion) -> QueueScene:
     return QueueScene(known, cluster, _failures(known, cluster, question))
 
 
-def _failures(jobs: tuple[QueueJob, ...], cluster: Cluster, question: QueueQuestion) -> tuple[Failure, ...]:
-    from chipwise.scale.simulator.queue_synthetic import synthetic_failures
+def _failures(jobs: tuple[QueueJob, ...], cluster: Cluster, question: QueueQuestion) -> Iterable[Failure]:
+    from chipwise.scale.simulator.queue_synthetic import FailingMachines
 
     if question.failure_s is None:
         return ()
-    until_s = max(job.arrival_s for job in jobs) + sum(job.work_s * job.gpus for job in jobs) / cluster.gpus
-    return tuple(
-        synthetic_failures(
-            cluster, between_s=question.failure_s, repair_s=question.repair_s, until_s=until_s, seed=question.seed
-        )
+    if question.failure_s <= 0.0:
+        raise BadInput("--failures-every must be above zero.")
+    needed_s = max(sum(job.work_s * job.gpus for job in jobs) / cluster.gpus, max(job.work_s for job in jobs))
+    return FailingMachines(
+        cluster=cluster,
+        between_s=question.failure_s,
+        repair_s=question.repair_s,
+        hopeless_s=max(job.arrival_s for job in jobs) + _HOPELESS * (needed_s + question.failure_s),
+        seed=question.seed,
     )
 
 

@@ -78,10 +78,11 @@ def _repeated(signs: Sequence[Sign]) -> list[Sign]:
 
 
 def _alone(device: str, signs: Sequence[Sign], every_sign: Mapping[str, Sequence[Sign]]) -> list[Sign]:
-    """Several programs that fail here, and none on the neighbours."""
+    """Several programs that fail here, and none on the neighbours; a log does not name devices to which nothing happened."""
     pids = {sign.pid for sign in signs if sign.blame is Blame.PROGRAM and sign.code != 45 and sign.pid is not None}
     neighbours = [other for name, other in every_sign.items() if name != device]
-    quiet = neighbours and not any(sign.blame is Blame.PROGRAM and sign.code != 45 for other in neighbours for sign in other)
+    quiet = not any(sign.blame is Blame.PROGRAM and sign.code != 45 for other in neighbours for sign in other)
     if len(pids) < PROGRAMS or not quiet:
         return []
-    return [Sign(Condition.WATCH, f"{len(pids)} programs failed on this device, and none on its neighbours", Blame.EITHER)]
+    others = "none on its neighbours" if neighbours else "no other device reports anything"
+    return [Sign(Condition.WATCH, f"{len(pids)} programs failed on this device, and {others}", Blame.EITHER)]

@@ -68,6 +68,8 @@ def _of_conditions(node: Mapping[str, Any], without: Sequence[str] = ()) -> Iter
             continue
         kind, value = _text(condition.get("type")), condition.get("status")
         state = _BAD.get(kind) if value == "True" else _GOOD.get(kind) if value == "False" else None
+        if (kind, value) == ("Ready", "Unknown"):  # its kubelet went silent: Kubernetes calls it not ready too
+            state = _GOOD["Ready"]
         if state is not None and kind not in without:
             cause = _text(condition.get("reason"))
             words = f"condition {kind} is {value}{f' ({cause})' if cause else ''}"

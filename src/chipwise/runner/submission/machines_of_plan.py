@@ -18,6 +18,7 @@ from chipwise.text import elapsed, spent
 
 PLACES = 6
 MONTH_S = 30 * 86400.0
+_SHORT_WAIT_S = 60.0  # of which nothing is said
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ def jobs_placed(plan: Plan, path: str, specs: Sequence[tuple[str, Spec]], deadli
         raise NoResult(
             f"{plan.workload}: {nothing_words(plan.missing)}.", remedy=f"chipwise plan {path} says how much is missing."
         )
-    return Planned(tuple((id, _placed(replace(spec, deadline=deadline), plan.choices, best)) for id, spec in specs))
+    placed = tuple((id, _placed(replace(spec, deadline=deadline), plan.choices, best)) for id, spec in specs)
+    return Planned(placed, asides=_waits([best]))
 
 
 def stages_placed(plan: PipelinePlan, path: str, specs: Sequence[tuple[str, Spec]]) -> Planned:
@@ -47,7 +49,7 @@ def stages_placed(plan: PipelinePlan, path: str, specs: Sequence[tuple[str, Spec
     placed = [(id, _stage(stages[spec.name.removeprefix(f"{spec.pipeline}-")], spec, path)) for id, spec in specs]
     serves = any(one.per == "month" for one in plan.stages)
     seconds, cost = sum(one.seconds for one in plan.hand_offs), sum(one.usd for one in plan.hand_offs if one.per == "once")
-    asides = []
+    asides = list(_waits([stage.choice for stage in plan.stages]))
     if seconds or cost:
         by_plan = f"the plan estimates {elapsed(seconds)} and {spent(cost)}"
         asides.append(f"Data transfers between stages are not simulated; {by_plan}.")
@@ -73,7 +75,7 @@ def _placed(spec: Spec, choices: Sequence[Choice], best: Choice) -> Spec:
         spec,
         needs=replace(with_minimum(spec, best.machines, spec.name, spec.service), gpus=best.chips),
         places=tuple(dict.fromkeys(map(place_of, alternatives)))[:PLACES],
-        expected_s=min(one.seconds for one in alternatives),  # what restarts take, a run finds out by itself
+        expected_s=min(map(_paid_s, alternatives)),  # what restarts take, a run finds out by itself
         interruptions_per_hour=rate_of(alternatives),
         predicted={**_figures(best), **_steps(spec), "start_s": BOOT_S},
     )
@@ -126,17 +128,39 @@ def _figures(best: Choice) -> dict[str, object]:
 
 
 def place_of(choice: Choice) -> MachinePlace:
-    hours = choice.seconds / 3600.0
-    compute = sum(line.usd for line in choice.cost.lines if line.name == "compute")
-    usd_per_hour = compute / (hours * choice.machines) if hours else None
     return MachinePlace(
         purchase=Purchase(choice.purchase),
         provider=choice.provider,
         region=choice.region,
         zone="",
         machine=choice.machine,
-        usd_per_hour=usd_per_hour,
+        usd_per_hour=_usd_per_hour(choice),
     )
+
+
+def _usd_per_hour(choice: Choice) -> float | None:
+    """Of one machine: the price of its offer. Of machines that follow a load what all cost on average, for all that time."""
+    if choice.over_time is None and choice.hourly_usd:
+        return choice.hourly_usd
+    hours = _paid_s(choice) / 3600.0
+    compute = sum(line.usd for line in choice.cost.lines if line.name == "compute")
+    return compute / (hours * choice.machines) if hours else None
+
+
+def _wait_s(choice: Choice) -> float:
+    return choice.first_wait_s + choice.later_wait_s
+
+
+def _paid_s(choice: Choice) -> float:
+    """Of its time, that in which it has machines."""
+    return choice.seconds - _wait_s(choice)
+
+
+def _waits(choices: Sequence[Choice]) -> tuple[str, ...]:
+    wait_s = sum(map(_wait_s, choices))
+    if wait_s < _SHORT_WAIT_S:
+        return ()
+    return (f"Spot machines come at once here; the plan expects {elapsed(wait_s)} of waiting for them, which costs nothing.",)
 
 
 def rate_of(alternatives: Sequence[Choice]) -> float | None:

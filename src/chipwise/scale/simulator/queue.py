@@ -3,13 +3,13 @@
 At each moment all its events happen first (ends, repairs, failures, changes of rank, arrivals; among equals by number), then
 the rule gives out GPUs. A job that is started again, after a preemption or a failure, pays `restart_s` before it works; a
 preempted one keeps its work, one whose machine failed goes back to its last checkpoint. Everything is deterministic: failures
-come as a list, and the same input gives the same output.
+come in the order of their times, and the same input gives the same output.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import floor, inf
@@ -96,9 +96,10 @@ def play_queue(
     settings: QueueSettings | None = None,
     placement: Placement = Placement.PACK,
     costs: Costs | None = None,
-    failures: Sequence[Failure] = (),
+    failures: Iterable[Failure] = (),
     each_job: Callable[[int], None] | None = None,
 ) -> QueueOutcome:
+    """`failures`: in the order of their times; as many are taken as happen before the last job ends."""
     if not jobs:
         raise BadInput("There are no jobs.")
     rule = begin(settings or QueueSettings(cluster=cluster, jobs=tuple(jobs)))
@@ -113,7 +114,7 @@ class _Queue:
         rule: QueueRule,
         placement: Placement,
         costs: Costs,
-        failures: Sequence[Failure],
+        failures: Iterable[Failure],
         each_job: Callable[[int], None] | None,
     ) -> None:
         self.queued = [QueuedJob(job=job, number=number, left_s=job.work_s) for number, job in enumerate(jobs)]
@@ -144,9 +145,8 @@ class _Queue:
         self.touched: list[int] = []  # machines on which GPUs became free, or ranks another, since the last turn
         self.lent: dict[int, list[tuple[float, int]]] = {}  # on some of these: ranks of jobs, and their GPUs there
         self.ranks: Seconds | None = None  # of all running jobs, while they hold
-        self.failures = list(failures)
-        for number, failure in enumerate(self.failures):
-            heappush(self.events, (failure.at_s, _FAILURE, number, 0))
+        self.failures = iter(failures)
+        self._await_failure()
         self.ended = self.preemptions = self.failed = 0
         self.stretches: list[tuple[int, float, float]] = []
 
@@ -180,7 +180,9 @@ class _Queue:
 
     def _happen(self, now: float, kind: int, number: int, version: int) -> None:
         if kind == _FAILURE:
-            self._fail(now, self.failures[number])
+            assert self.failure is not None
+            self._fail(now, self.failure)
+            self._await_failure()
         elif kind == _REPAIR:
             self.floor.repair(number)
             self.touched.append(number)
@@ -189,6 +191,11 @@ class _Queue:
                 self._end(now, self.queued[number])
             else:
                 self._change(now, self.queued[number])
+
+    def _await_failure(self) -> None:
+        self.failure = next(self.failures, None)
+        if self.failure is not None:
+            heappush(self.events, (self.failure.at_s, _FAILURE, self.failure.node, 0))
 
     def _end(self, now: float, queued: QueuedJob) -> None:
         self._leave(now, queued)

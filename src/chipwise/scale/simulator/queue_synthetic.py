@@ -6,6 +6,10 @@ are spread over orders of magnitude (log-normal).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heapify, heapreplace
+
 import numpy as np
 
 from chipwise.errors import BadInput
@@ -45,13 +49,28 @@ def synthetic_jobs(
     ]
 
 
-def synthetic_failures(cluster: Cluster, *, between_s: float, repair_s: float, until_s: float, seed: int) -> list[Failure]:
-    """Of each machine on its own, with so much time between failures on average (exponential)."""
-    chance = np.random.default_rng([seed, 1])
-    failures = []
-    for node in range(sum(group.count for group in cluster.groups)):
-        moment_s = float(chance.exponential(between_s))
-        while moment_s < until_s:
-            failures.append(Failure(at_s=moment_s, node=node, repaired_s=moment_s + repair_s))
-            moment_s += repair_s + float(chance.exponential(between_s))
-    return sorted(failures, key=lambda failure: (failure.at_s, failure.node))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailingMachines:
+    """Failures of each machine on its own, without end: so much time up between failures on average (exponential), then the
+    repair. Each time it is gone through, the same come."""
+
+    cluster: Cluster
+    between_s: float
+    repair_s: float
+    hopeless_s: float  # a queue that is not empty by then never will be
+    seed: int
+
+    def __iter__(self) -> Iterator[Failure]:
+        chance = np.random.default_rng([self.seed, 1])
+        nodes = sum(group.count for group in self.cluster.groups)
+        coming = [(float(up_s), node) for node, up_s in enumerate(chance.exponential(self.between_s, nodes))]
+        heapify(coming)
+        while coming[0][0] < self.hopeless_s:
+            at_s, node = coming[0]
+            repaired_s = at_s + self.repair_s
+            yield Failure(at_s=at_s, node=node, repaired_s=repaired_s)
+            heapreplace(coming, (repaired_s + float(chance.exponential(self.between_s)), node))
+        raise BadInput(
+            "Machines fail so often that the jobs would not finish in 100 times the time that they need.",
+            remedy="Raise --failures-every, or lower --checkpoint-every.",
+        )

@@ -76,6 +76,8 @@ def test_programs_that_fail_on_one_device_alone_make_it_suspect() -> None:
     neighbour = line(63, pci="0000:5e:00")
     states = {verdict.device: verdict.state for verdict in logged(*crashes, neighbour)}
     assert states["pci:0000:3b:00"] is Condition.WATCH
+    (silent,) = logged(*crashes)  # a log has no lines of neighbours to which nothing happened
+    assert silent.state is Condition.WATCH
     everywhere = logged(*crashes, line(31, pci="0000:5e:00", pid=9))
     assert {verdict.state for verdict in everywhere} == {Condition.FINE}
 
@@ -271,6 +273,15 @@ def test_nodes_are_judged_by_conditions_and_missing_devices() -> None:
         "odd": Condition.FINE,
     }
     assert nodes.verdicts([1, 2]) == ()
+
+
+def test_a_node_whose_kubelet_went_silent_is_not_ready() -> None:
+    """As kubectl says; its other conditions are unknown then, which is no sign of pressure."""
+    kinds = ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")
+    conditions = [{"type": kind, "status": "Unknown", "reason": "NodeStatusUnknown"} for kind in kinds]
+    (verdict,) = nodes.verdicts({"items": [{"metadata": {"name": "n2"}, "status": {"conditions": conditions}}]})
+    assert verdict.state is Condition.DRAIN
+    assert verdict.reason == "condition Ready is Unknown (NodeStatusUnknown)"
 
 
 def test_the_table_of_codes_names_a_source_that_is_listed_and_blames_known_ones() -> None:
