@@ -343,7 +343,7 @@ def test_a_machine_costs_what_its_offer_says_and_the_wait_for_it_nothing(chipwis
     assert (best["purchase"], best["first_wait_s"] > 600) == ("spot", True)
     done = chipwise("run", "--simulate", "t.yaml", "--json", cwd=tmp_path)
     assert done.json["usd"] == pytest.approx(done.json["hours"]["spot"] * best["usd_per_machine_hour"], rel=1e-3)
-    assert done.json["hours"]["spot"] < (best["seconds"] - best["first_wait_s"]) / 3600 * best["machines"] * 1.02
+    assert done.json["hours"]["spot"] < (best["seconds"]["value"] - best["first_wait_s"]) / 3600 * best["machines"] * 1.02
     assert any("of waiting for them, which costs nothing" in line for line in done.json["not_played"])
 
 

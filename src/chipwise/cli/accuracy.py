@@ -38,7 +38,7 @@ def accuracy(name: str | None, since: float | None, as_csv: bool, as_json: bool)
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.errors import NoResult
-    from chipwise.views.accuracy import run_view, view
+    from chipwise.views.accuracy import reason_words, run_view, view
 
     result = runs.accuracy(open_session(), name or "", 0.0 if since is None else time.time() - since)
     if as_json:
@@ -46,9 +46,9 @@ def accuracy(name: str | None, since: float | None, as_csv: bool, as_json: bool)
     elif as_csv:
         text.show_csv([run_view(run) for run in result.runs])
     elif result.overall is None:
-        counted = f" ({text.plural(result.unpredicted, 'run')} had no prediction)" if result.unpredicted else ""
+        reasons = reason_words(result.reasons)
         raise NoResult(
-            f"No finished run has both a prediction and a measurement{counted}.",
+            f"No finished run has both a prediction and a measurement{f': {reasons}' if reasons else ''}.",
             remedy="chipwise run WORKLOAD.yaml makes one; a command alone is not predicted.",
         )
     else:
@@ -58,9 +58,10 @@ def accuracy(name: str | None, since: float | None, as_csv: bool, as_json: bool)
 def _show(result: Accuracy, overall: Period) -> None:
     from chipwise.cli import text
     from chipwise.text import percent
-    from chipwise.views.accuracy import coverage_words, drift_words
+    from chipwise.views.accuracy import coverage_words, drift_words, reason_words
 
-    text.show_title(f"{text.plural(overall.runs, 'run')}: median error {percent(overall.error)}, {_pace(overall.speed)}")
+    error = f"median error {percent(overall.error)} of what was measured"
+    text.show_title(f"{text.plural(overall.runs, 'run')}: {_pace(overall.speed)}, {error}")
     columns = [
         text.Column("job", flexible=True),
         text.Column("ended"),
@@ -76,15 +77,11 @@ def _show(result: Accuracy, overall: Period) -> None:
     for drift in result.drifts:
         text.show_lines("", drift_words(drift))
     if result.unpredicted:
-        text.say(f"{text.plural(result.unpredicted, 'run')} had no prediction, or measured nothing that was predicted.")
+        text.say(f"Not compared: {reason_words(result.reasons)}.")
 
 
 def _pace(speed: float) -> str:
-    from chipwise.text import percent
-
-    if abs(speed - 1.0) < 0.005:
-        return "as fast as predicted"
-    return f"{percent(abs(speed - 1.0))} {'slower' if speed < 1 else 'faster'} than predicted"
+    return "as fast as predicted" if abs(speed - 1.0) < 0.005 else f"{speed:.2f} times the predicted speed"
 
 
 def _trend(result: Accuracy) -> list[tuple[str, str]]:

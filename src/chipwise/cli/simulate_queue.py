@@ -9,6 +9,7 @@ import click
 from chipwise.cli.parameter_types import AboveZero, WholeNumber
 from chipwise.cli.simulated import policy_names, show_answers
 
+
 class Span(click.ParamType[float]):
     """Seconds of zero or more, from text such as 60s or 30d."""
 

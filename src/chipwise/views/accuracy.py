@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -29,12 +30,14 @@ _NAMES = {
     "temperature": "the highest temperature of its devices, in C,",
 }
 _LONGEST = 60
+_REASONS = 4  # that are named
 
 
 def view(accuracy: Accuracy) -> dict[str, Any]:
     return {
         "runs": [run_view(run) for run in accuracy.runs],
         "unpredicted": accuracy.unpredicted,
+        "why_unpredicted": dict(accuracy.reasons),
         "overall": None if accuracy.overall is None else _period_view(accuracy.overall),
         "meant_coverage": STATED_COVERAGE,
         "periods": [_period_view(period) for period in accuracy.periods],
@@ -99,6 +102,10 @@ def coverage_words(coverage: Coverage | None) -> str:
     if coverage.is_as_meant:
         return share
     return f"{share}: the intervals are too {'narrow' if coverage.share < STATED_COVERAGE else 'wide'} for your runs"
+
+
+def reason_words(reasons: Sequence[tuple[str, int]]) -> str:
+    return "; ".join(f"{reason} ({plural(count, 'run')})" for reason, count in reasons[:_REASONS])
 
 
 def drift_words(drift: Drift) -> str:

@@ -125,6 +125,24 @@ def test_a_second_process_on_the_device_is_a_neighbour() -> None:
     assert first(played({"nvidia:0": {**H200["matrix-products"], "processes": 2.0}}, program={})).rule == "noisy-neighbour"
 
 
+def test_what_neighbours_on_the_cores_cost_is_the_time_that_the_program_waited_for_one() -> None:
+    """They use 92% of the cores, and it waits for one 48% of the time: it would be 1.92 times as fast without them."""
+    host = {"cpu": 1.0, "cores": 2.0, "pressure_cpu": 0.95}
+    program = {"cpu": 0.16, "cpu_highest_thread": 0.16, "cpu_delayed": 0.48, "switches_taken": 50.0}
+    finding = first(played(host=host, program=program))
+    assert finding.rule == "noisy-neighbour"
+    assert finding.lost_share == pytest.approx(0.48, abs=0.03)
+    assert finding.speedup is not None
+    assert finding.speedup.value == pytest.approx(1 / (1 - finding.lost_share))
+    assert finding.speedup.low < finding.speedup.value < finding.speedup.high
+
+
+def test_threads_that_wait_together_lose_time_once() -> None:
+    host = {"cpu": 1.0, "cores": 4.0, "pressure_cpu": 0.95}
+    program = {"cpu": 2.0, "cpu_highest_thread": 0.5, "cpu_delayed": 2.0, "switches_taken": 50.0}
+    assert first(played(host=host, program=program)).lost_share == pytest.approx(0.5, abs=0.03)
+
+
 def test_a_full_memory_is_named_and_a_vllm_like_cache_is_a_note() -> None:
     full = played({"nvidia:0": {**H200["matrix-products"], "memory_used": 148e9}}, program={})
     assert (first(full).rule, first(full).severity) == ("memory-full", Severity.WARNING)

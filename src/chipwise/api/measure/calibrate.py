@@ -15,10 +15,12 @@ from chipwise.calibration.stored import Stored as Stored
 from chipwise.calibration.stored import packed
 from chipwise.calibration.stored import stored as stored
 from chipwise.errors import NoResult
+from chipwise.text import plural
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
+_REASONS = 4  # that are named
 FROM_RUNS = "--from-runs"  # in place of a file's name, as it is typed
 
 
@@ -31,9 +33,9 @@ def calibrate_from_runs(session: Session, *, dry_run: bool = False, force: bool 
     """Fits the finished runs of the record, with the user's consent."""
     text, left_out = own_rows(session)
     if not text:
-        cause = f": {left_out[0][0]}" if left_out else ", since there is none that was measured"
+        reasons = "; ".join(f"{reason} ({plural(count, 'run')})" for reason, count in left_out[:_REASONS])
         raise NoResult(
-            f"None of your finished runs can be compared{cause}.",
+            f"None of your finished runs can be compared{f': {reasons}' if reasons else ', since none was measured'}.",
             remedy="chipwise run WORKLOAD.yaml with a training or batch file, on whole chips, makes one.",
         )
     measured = replace(read(session.parts, session.names, FROM_RUNS, text.encode()), name=FROM_RUNS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from chipwise.observe.characterise import amdahl, steady
@@ -118,7 +118,7 @@ def characterise(seen: ProgramRuns) -> Characterisation | None:
         flop=per_step.flop,
         moved=per_step.moved,
         precision=per_step.precision,
-        parallel=_parallel(seen, rhythm, cores, str(facts.get("device") or "cpu")),
+        parallel=_parallel(seen, rhythm, cores, delayed, str(facts.get("device") or "cpu")),
         memory=_peak(timed.samples, "memory_used"),
         device_memory=_stated(facts, "device_memory", "PyTorch's allocator", "no device memory was seen in use"),
         read=_grown(window, "io_read", steps_in_window, "read calls"),
@@ -186,19 +186,39 @@ def _counted_steps_of(timed: Observed, rhythm: Pace, kind: str) -> float | None:
     return total / len(timed.step_times[rhythm.step]) if total and rhythm.step in timed.step_times else None
 
 
-def _parallel(seen: ProgramRuns, rhythm: Pace, cores: Quantity, device: str) -> Quantity:
+def _parallel(seen: ProgramRuns, rhythm: Pace, cores: Quantity, delayed: float, device: str) -> Quantity:
+    """Where others held the cores, each time may be as much shorter on a quiet machine as it waited for them."""
     if device != "cpu":
         return NoReading(f"the work is done by {device}, whatever the number of threads")
-    times = {}
+    times: dict[int, tuple[float, float, float]] = {}
     for threads, observed in seen.by_threads.items():
         rhythm_there = pace(observed, observed.counts)
         if rhythm_there is not None and rhythm_there.step == rhythm.step and rhythm_there.step != SECOND:
-            times[threads] = rhythm_there.seconds
+            waited = _delayed_there(observed, rhythm_there)
+            delayed = max(delayed, waited)
+            value, low, high = rhythm_there.seconds
+            times[threads] = value, min(low, value * (1.0 - waited)), high
     if len(times) > 1:
-        return amdahl.parallel_share(times)
+        return _known(amdahl.parallel_share(times), delayed)
     if isinstance(cores, NoReading) or seen.hardware.vcpus is None:
         return NoReading("neither runs with other numbers of threads nor the cores in use are known")
-    return amdahl.share_of_cores(cores.value, seen.hardware.vcpus)
+    share = amdahl.share_of_cores(cores.value, seen.hardware.vcpus)
+    alone = amdahl.share_of_cores(cores.value / max(1.0 - delayed, 0.01), seen.hardware.vcpus)
+    if isinstance(share, NoReading) or isinstance(alone, NoReading):
+        return share
+    return _known(replace(share, high=max(share.high, alone.high)), delayed)
+
+
+def _delayed_there(observed: Observed, rhythm: Pace) -> float:
+    window = [sample for sample in observed.samples if sample.at_s >= rhythm.since_s] or list(observed.samples)
+    return delayed_share(window, _mean(window, "cpu", "its processes in /proc"))
+
+
+def _known(share: Quantity, delayed: float) -> Quantity:
+    """An interval from nothing to all says nothing."""
+    if isinstance(share, NoReading) or delayed < CROWDED or share.low > 0.0 or share.high < 1.0:
+        return share
+    return NoReading(f"other programs held the cores for {delayed:.0%} of the time: characterize it on a quiet machine")
 
 
 def _steps(seen: ProgramRuns, rhythm: Pace) -> Quantity:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.observe.evidence import Evidence, ObservedDevice
-from chipwise.observe.finding import Finding
-from chipwise.observe.judging import Explains, Signs, fact, over_devices, removed, severity
+from chipwise.observe.finding import Fact, Finding
+from chipwise.observe.judging import Explains, Signs, fact, over_devices, severity
+from chipwise.predictor.interval import Interval
+from chipwise.text import percent
 
 ABOUT = "Other programs use the same cores or the same device."
 EXPLAINS = Explains.SHARING
@@ -14,6 +16,9 @@ STOLEN = 0.05  # of all cores
 OTHERS_CORES = 0.35  # of all cores, by other programs
 FULL_CPU, PRESSURE = 0.85, 0.15
 WORKING, TAKEN_PER_S = 0.05, 5.0  # a program that does not want a core loses none
+HOLDS_AND_WORKS = 0.65  # of processes that hold a device, the share that is taken to use it as much as this one
+UNKNOWN_WAIT = 0.5  # of the time in which its busiest thread did not run, taken as waiting for a core where nobody measured it
+UNSURE = 0.3  # of the lost share, above and below
 
 
 def examine(evidence: Evidence) -> Iterator[Finding]:
@@ -28,10 +33,16 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=signs.confidence,
         lost_share=signs.lost_share,
-        speedup=removed(signs.lost_share, least_share=0.3),
+        speedup=_alone(signs.lost_share),
         next_step="Find them (nvidia-smi, top), run alone, or take a slice (MIG), dedicated cores or another machine.",
         source=signs.source,
     )
+
+
+def _alone(lost_share: float) -> Interval:
+    """The speed-up without the others: all that they take comes back, as far as it was measured."""
+    low, value, high = (1.0 / (1.0 - min(share * lost_share, 0.95)) for share in (1.0 - UNSURE, 1.0, 1.0 + UNSURE))
+    return Interval(low=low, value=value, high=high)
 
 
 def _on_device(evidence: Evidence, device: ObservedDevice) -> Signs | None:
@@ -46,7 +57,7 @@ def _on_device(evidence: Evidence, device: ObservedDevice) -> Signs | None:
         fact(device, "processes", f"{device.label}: {{}} processes hold its memory", holders),
         fact(device, "graphics_active" if device.has_counters else "busy", "it is in use {} of the time"),
     )
-    return Signs((1 - ranks / holders) * (device.active or 0.0), 0.85 if certain else 0.6, facts)
+    return Signs(HOLDS_AND_WORKS * (1 - ranks / holders) * (device.active or 0.0), 0.85 if certain else 0.6, facts)
 
 
 def _stolen(evidence: Evidence) -> Signs | None:
@@ -73,4 +84,18 @@ def _on_cores(evidence: Evidence) -> Signs | None:
         facts.append(
             fact(evidence.program, "switches_taken", f"a core was taken from it {taken_per_s:.0f} times a second", taken_per_s)
         )
-    return Signs(other_share, 0.85, tuple(facts))
+    lost_share, measured = _waited(evidence, own)
+    if measured is not None:
+        facts.append(measured)
+    return Signs(lost_share, 0.85, tuple(facts))
+
+
+def _waited(evidence: Evidence, own: float) -> tuple[float, Fact | None]:
+    """The share of its time in which it waited for a core, and what measured it. Threads that wait together lose time once: so
+    many want a core at a time as run and wait on average, and one at least while it works at all."""
+    waiting = evidence.program.mean("cpu_delayed")
+    if waiting is None:
+        running = min(evidence.program.mean("cpu_highest_thread") or own, 1.0)
+        return UNKNOWN_WAIT * (1.0 - running), None
+    share = min(waiting / max(own + waiting, 1.0), 1.0)
+    return share, fact(evidence.program, "cpu_delayed", f"it waited for a core {percent(share)} of the time", waiting)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,6 +16,7 @@ STATED_COVERAGE = 0.8  # of the measurements should be inside: from the 10th to 
 PERIODS = 4
 FEWEST = 3  # runs of a period
 _Z = 1.96
+_RARE = 0.025  # on either side
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class Coverage:
 
     @property
     def is_as_meant(self) -> bool:
-        return self.low <= STATED_COVERAGE <= self.high
+        """Unless so few, or so many, would be inside by chance less than one time in twenty (binomial)."""
+        return min(_chance(range(self.inside + 1), self.runs), _chance(range(self.inside, self.runs + 1), self.runs)) > _RARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class Period:
 class Accuracy:
     runs: tuple[MeasuredRun, ...]  # the newest first, all of which have a figure
     unpredicted: int  # that were measured, and nothing of it predicted
+    reasons: tuple[tuple[str, int], ...]  # why not, with the number of runs; the most frequent first
     overall: Period | None
     periods: tuple[Period, ...]  # the oldest first; at least two, or none
     drifts: tuple[Drift, ...]  # the newest first
@@ -63,6 +67,7 @@ def accuracy(runs: Sequence[MeasuredRun]) -> Accuracy:
     return Accuracy(
         runs=tuple(reversed(known)),
         unpredicted=len(runs) - len(known),
+        reasons=tuple(Counter(run.why_not for run in runs if run.log_speed is None).most_common()),
         overall=_period(known) if known else None,
         periods=tuple(_period(known[first:last]) for first, last in pairwise(ends)),
         drifts=drifts(known),
@@ -79,6 +84,12 @@ def _period(runs: Sequence[MeasuredRun]) -> Period:
         error=statistics.median(abs(math.expm1(-speed)) for speed in speeds),  # of the prediction, as `score` counts it
         coverage=coverage([run.figure.inside for run in runs if run.figure is not None]),
     )
+
+
+def _chance(insides: Iterable[int], runs: int) -> float:
+    """That so many of the runs are inside, where the intervals are as meant."""
+    share = STATED_COVERAGE
+    return sum(math.comb(runs, inside) * share**inside * (1.0 - share) ** (runs - inside) for inside in insides)
 
 
 def coverage(inside: Sequence[bool | None]) -> Coverage | None:

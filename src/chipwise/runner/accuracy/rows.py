@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from chipwise.runner.accuracy.runs import MeasuredRun
+from chipwise.runner.accuracy.runs import AS_COMMAND, MeasuredRun
 from chipwise.runner.bench.measuring import speed_of, why_unmeasured
 from chipwise.runner.bench.rows import row, unfit, written
 from chipwise.runner.comparing import number
@@ -43,7 +43,7 @@ def rows(runs: Sequence[MeasuredRun], chip_of: ChipOf) -> tuple[str, list[tuple[
 
 def _unfit(run: MeasuredRun, cells: object, speed: float | None, allocation: Allocation | Unknown) -> str:
     if not run.job.spec.workload:
-        return "it was run as a command, without a workload file"
+        return f"it was {AS_COMMAND}"
     if not isinstance(cells, dict) or "metric_name" not in cells:
         return str(run.measurement.predicted.get("why_not") or "calibrate has no model for this kind of work")
     if "least_share_of_workers" in run.measurement.measured:

@@ -13,6 +13,7 @@ from chipwise.runner.record import Happened
 
 # A speed says more than a time, which has starts and interruptions in it.
 QUANTITIES = ("throughput", "steps_per_s", "seconds")
+AS_COMMAND = "run as a command, without a workload file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,17 @@ class MeasuredRun:
         if self.figure is None or not self.figure.ratio or self.figure.ratio < 0:
             return None
         return math.log(self.figure.ratio) * (-1.0 if self.figure.name == "seconds" else 1.0)
+
+    @property
+    def why_not(self) -> str:
+        """Why it cannot be held against a prediction, where it cannot."""
+        if not self.job.spec.workload:
+            return AS_COMMAND
+        if (reason := self.measurement.predicted.get("why_not")) is not None:
+            return f"not predicted: {reason}"
+        if not any(number(self.measurement.predicted.get(name)) for name in QUANTITIES):
+            return "submitted without a prediction"
+        return "ended before anything that was predicted was measured"
 
     @property
     def conditions(self) -> dict[str, str]:

@@ -62,6 +62,21 @@ def test_every_operation_of_numpy_is_counted(tmp_path: Path) -> None:
     assert counts["formats"].keys() == {"fp64"}
 
 
+def test_a_gather_is_read_and_written_and_a_slice_is_neither(tmp_path: Path) -> None:
+    program = """
+import numpy as np
+a, rows = np.ones((40, 40)), np.arange(40)[::-1]
+for _ in range(8):
+    b = a[rows]
+    c = a[:, [0, 1]]
+    d = b[b > 2.0]
+    a[1:3]; a[0, 0]
+"""
+    counts, _ = counted(program, tmp_path)
+    gathers = 2 * 8 * 1600 + 8 * 40, 2 * 8 * 80, 1600
+    assert counts["step_bytes"] == [sum(gathers) + 8 * 1600 + 1600]  # and the comparison
+
+
 def test_nothing_of_numpy_is_touched_while_time_is_taken(tmp_path: Path) -> None:
     counts, _ = counted("import numpy as np; assert type(np.zeros(3)) is np.ndarray", tmp_path, "time")
     assert "total_flop" not in counts

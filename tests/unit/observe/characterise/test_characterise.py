@@ -186,5 +186,21 @@ def test_neighbours_that_held_the_cores_are_noticed() -> None:
     assert "Other programs held the cores for 50%" in character.notes[0]
 
 
+@pytest.mark.parametrize(("waits", "is_known"), [(0.0, True), (0.1, True), (4.0, False)])
+def test_the_parallel_share_is_unknown_where_others_held_the_cores(waits: float, is_known: bool) -> None:
+    """Four threads that wait for cores take as long as one."""
+
+    def observed(step_s: float, delayed: float) -> Observed:
+        seen = [replace(one, readings={**one.readings, "cpu_delayed": delayed * one.at_s}) for one in samples(200)]
+        return run(samples=seen, exit_code=0, wall_s=step_s)
+
+    share = of(observed(40.0, 0.0), t1=observed(40.0, 0.0), t4=observed(40.0, waits)).parallel
+    assert isinstance(share, Bounded) is is_known
+    if isinstance(share, Bounded):
+        assert share.high >= waits / (1.0 + waits)
+    else:
+        assert "other programs held the cores" in share.reason
+
+
 def test_a_program_that_waits_is_not_helped_by_a_faster_chip() -> None:
     assert "it mostly waits" in measured_answers(of(run(samples=samples(50, cores=0.1))))[1].measured

@@ -10,7 +10,7 @@ from chipwise.runner.accuracy.report import accuracy, coverage
 from chipwise.runner.accuracy.runs import measured_run
 from chipwise.runner.job import Phase
 from chipwise.runner.record import Happened
-from chipwise.views.accuracy import coverage_words, run_view, view
+from chipwise.views.accuracy import coverage_words, reason_words, run_view, view
 from finished_runs import SPEC, events, finished
 
 
@@ -35,6 +35,36 @@ def test_the_coverage_has_an_interval_of_its_own() -> None:
     assert many.high == pytest.approx(0.396, abs=0.001)
     assert "too narrow" in coverage_words(many)
     assert coverage([None]) is None
+
+
+def test_intervals_are_called_wrong_only_where_chance_does_not_explain_it() -> None:
+    """As many runs inside as would be there by chance one time in forty, on either side."""
+    cases = {(1, 3): "", (0, 2): "", (0, 3): "too narrow", (3, 8): "too narrow", (4, 8): "", (16, 16): "", (17, 17): "too wide"}
+    wrong = {}
+    for (inside, count), words in cases.items():
+        seen = coverage([True] * inside + [False] * (count - inside))
+        sentence = coverage_words(seen)
+        if ("too" in sentence) != bool(words) or words not in sentence:
+            wrong[inside, count] = sentence
+    assert not wrong
+
+
+def test_a_run_that_cannot_be_compared_says_truly_why() -> None:
+    result = accuracy(
+        [
+            finished(0, 100.0, spec=replace(SPEC, workload="", predicted={"usd": 1.0})),
+            finished(1, 100.0, spec=replace(SPEC, predicted={"why_not": "its chip is not known"})),
+            finished(2, 100.0, spec=replace(SPEC, predicted={"usd": 1.0})),
+            finished(3, 100.0, spec=replace(SPEC, predicted={"seconds": 9.0})),
+        ]
+    )
+    assert {reason for reason, _ in result.reasons} == {
+        "run as a command, without a workload file",
+        "not predicted: its chip is not known",
+        "submitted without a prediction",
+        "ended before anything that was predicted was measured",
+    }
+    assert reason_words(result.reasons[:1]) == "run as a command, without a workload file (1 run)"
 
 
 def test_the_trend_is_of_runs_that_followed_one_another() -> None:

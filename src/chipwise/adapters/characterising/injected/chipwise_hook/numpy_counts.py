@@ -165,6 +165,12 @@ def _array_class(np: Any, tally: Tally) -> Any:
             for item in value:
                 yield from arrays(item)
 
+    listed = (np.ndarray, list)
+
+    def _gathers(key: Any) -> bool:
+        """Whether what it selects is copied: an array of positions or flags, alone or among slices."""
+        return isinstance(key, listed) or (type(key) is tuple and any(isinstance(part, listed) for part in key))
+
     class Counted(np.ndarray):  # type: ignore[misc]
         def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
             before = time.perf_counter()
@@ -202,6 +208,16 @@ def _array_class(np: Any, tally: Tally) -> Any:
             used = [*arrays(values), *arrays(list(keywords.values())), *arrays(result)]
             tally.add(func.__name__, function_flop(func, values, keywords, result), used, start, middle)
             return target if target is not None else wrapped(result)
+
+        def __getitem__(self, key: Any) -> Any:
+            if not _gathers(key):
+                return super().__getitem__(key)
+            source, place = self.view(np.ndarray), plain(key)
+            start = time.perf_counter()
+            value = source[place]
+            middle = time.perf_counter()
+            tally.add("gather", 0.0, [value, value, *arrays(place)], start, middle)  # read, and written as often
+            return wrapped(value)
 
         def __setitem__(self, key: Any, value: Any) -> None:
             target, source, place = self.view(np.ndarray), plain(value), plain(key)
