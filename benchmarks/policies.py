@@ -49,7 +49,9 @@ HEAD = """# Policies for spot machines with a deadline
 
 Written by `python benchmarks/policies.py docs`; do not edit. `chipwise policies` lists the policies, `chipwise simulate
 spot` compares them on traces. A policy of your own is a Python file that defines `decide(state)`
-(`src/chipwise/scale/own_policy.py` has an example).
+(`src/chipwise/scale/own_policy.py` has an example). `chipwise run --policy NAME` lets one decide over a real job
+([how](tutorial/simulate.md#which-policy-decides)). `$CHIPWISE_TRACES` in the commands below is the folder where you keep the
+public traces, one folder each under the names used here; they are not part of chipwise.
 
 No policy can make a job late: every choice is checked, and on-demand machines are ordered when waiting longer would miss
 the deadline, with the longest restart and the largest amount of work that the job admits (`src/chipwise/scale/spot.py`).

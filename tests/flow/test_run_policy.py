@@ -113,7 +113,15 @@ def test_no_policy_is_late_when_the_time_on_machines_that_stay_fits(
     assert done.late == ()
 
 
-@pytest.mark.parametrize(("name", "sentence"), [("gredy", "Did you mean greedy?"), ("mine.py", "run takes policies by name")])
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("gredy", "Did you mean greedy?"),
+        ("mine.py", "run takes policies by name"),
+        ("patient-zones", "is a policy for spot machines in several zones, not for spot machines in one zone. For these there are"),
+        ("fifo", "is a policy for the order of a queue"),
+    ],
+)
 def test_a_policy_that_is_not_there_ends_in_a_sentence(chipwise: Chipwise, name: str, sentence: str) -> None:
     done = chipwise("run", "--simulate", "--policy", name, "--", "true")
     assert done.code == 2

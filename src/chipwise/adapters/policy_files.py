@@ -16,6 +16,12 @@ from chipwise.scale.queue import BeginQueue
 from chipwise.scale.spot import Begin
 from chipwise.spelling import nearest
 
+_DECIDES = {  # by kind
+    "spot": "spot machines in one zone",
+    "zones": "spot machines in several zones",
+    "serve": "the replicas of a service",
+    "queue": "the order of a queue",
+}
 PACKAGE, GROUP = "chipwise.scale.policies", "chipwise.policies"
 
 
@@ -48,6 +54,11 @@ def policy_of(kind: str, name: str) -> Any:
     module = plugins.load(PACKAGE, GROUP, name)
     if module is None or getattr(module, "KIND", "") != kind:
         names = [entry.name for entry in listed() if entry.kind == kind]
+        if module is not None and getattr(module, "KIND", "") in _DECIDES:
+            raise BadInput(
+                f"{name} is a policy for {_DECIDES[module.KIND]}, not for {_DECIDES[kind]}.",
+                remedy=f"For these there are {', '.join(names)}.",
+            )
         raise UnknownName(f"{kind} policy", name, nearest(name, names), remedy="chipwise policies lists them.")
     return module
 

@@ -91,7 +91,7 @@ simulate.add_command(queue)
     metavar="NAME,...",
     help="Policies, or Python files that define decide(state).",
 )
-@click.option("--tick", type=Tick(), default=None, help="Time between flags, if the files do not say it (600s).")
+@click.option("--tick", type=Tick(), default=None, help="Time between flags, where the files do not say it; for example 600s.")
 @click.option("--available-is", type=click.Choice(["0", "1"]), default=None, help="Flag that means available. [default: 1]")
 @click.option("--windows", type=WholeNumber(1, 10**5), default=1, show_default=True, help="Evenly spaced starts per series.")
 @click.option("--job-hours", type=AboveZero(1e5), default=48.0, show_default=True, help="Work, in hours.")
@@ -121,7 +121,8 @@ def spot(
     """Run a job with a deadline on spot machines, by several policies.
 
     Every series, deadline and restart time is combined with each other. The bound is the cost of a planner that knows the
-    whole trace. No policy may be late: the simulator orders on-demand machines in time.
+    whole trace. No policy may be late: the simulator orders on-demand machines in time. Machines are billed in whole ticks: the
+    time between two flags of the trace.
 
     \b
     Examples:
