@@ -135,11 +135,12 @@ HEAD = """## Queues
 
 Written by `python benchmarks/queues.py docs`; do not edit. Jobs ask for GPUs and wait for them; a gang gets all of its GPUs
 or none, on one machine where it fits on one, on the fullest that will do. Each further start of a job costs 60 s. The bound is
-a mean completion time that no order of the jobs can fall below: the largest of the mean duration, of the least work left first on
-one server as fast as all GPUs together, and of a bound on when jobs are worked on (`scale/simulator/queue_bound.py`). It may not be
-reachable. Fairness is Jain's index over jobs of the share of its time that each worked; deadlines are five times the duration of a job. The threshold
-of `least-attained` is that of the Tiresias paper. `heterogeneity` is the third rule that was tried on Gavel's jobs, and
-`fair-share` was changed after its first figures on synthetic jobs: of these two the figures are not of unseen traces.
+a mean completion time that no order of the jobs can fall below: the largest of the mean duration, of the least work left
+first on one server as fast as all GPUs together, and of a bound on when jobs are worked on
+(`src/chipwise/scale/simulator/queue_bound.py`). It may not be reachable. Fairness is Jain's index over jobs of the share of
+its time that each worked; deadlines are five times the duration of a job. The threshold of `least-attained` is that of the
+Tiresias paper. `heterogeneity` is the third rule that was tried on Gavel's jobs, and `fair-share` was changed after its
+first figures on synthetic jobs: of these two the figures are not of unseen traces.
 
 What runs in our own queue (`queue.yaml`: `policy: NAME`) follows the same ranks, without preemption.
 """

@@ -118,7 +118,10 @@ def test_no_policy_is_late_when_the_time_on_machines_that_stay_fits(
     [
         ("gredy", "Did you mean greedy?"),
         ("mine.py", "run takes policies by name"),
-        ("patient-zones", "is a policy for spot machines in several zones, not for spot machines in one zone. For these there are"),
+        (
+            "patient-zones",
+            "is a policy for spot machines in several zones, not for spot machines in one zone. For these there are",
+        ),
         ("fifo", "is a policy for the order of a queue"),
     ],
 )
