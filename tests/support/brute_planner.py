@@ -375,8 +375,12 @@ class Brute:
                 first = self.rates.first_wait(offer.provider, offer.region, machine.chip, machine.chips)
                 if count > 1 and not alone:
                     first = _wait_for_all(first, count ** _independence(machine.chips or 1))
-            rate += self.rates.of(offer.provider, offer.region, offer.machine, machine.chip, machine.chips).per_hour / 3600
+            taken = self.rates.of(offer.provider, offer.region, offer.machine, machine.chip, machine.chips).per_hour / 3600
             wait = (self.rates.wait_hours(offer.provider, offer.region, machine.chip) or 0.0) * 3600
+            rate += taken
+            if count > 1 and not alone:  # others can be lost before it is back
+                counted = count ** _independence(machine.chips or 1)
+                wait = ((1 + taken * wait) ** counted - 1) / (counted * taken)
         saves = file["kind"] in ("train", "finetune")
         kept_bytes = {"adamw": 8.0, "adamw-8bit": 2.0, "sgd": 4.0}[file["optimizer"]] if saves else 0.0
         save = max(trained * (6.0 + kept_bytes) / (SAVE_BYTES_PER_S * count), 1.0) if saves else 1.0
