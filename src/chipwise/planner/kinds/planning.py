@@ -129,6 +129,7 @@ def _assembled(
         following=_following(question) if monthly else None,
         peak=table.peak,
         chance=_chances(ways),
+        unasked=np.array([way.unasked for way in ways]) if any(way.unasked for way in ways) else None,
         reach=_reach(question, fleet) if monthly and question.work.traffic else None,
         data=question.work.data,
     )

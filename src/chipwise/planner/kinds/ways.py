@@ -55,6 +55,7 @@ class Way:
     low: float
     high: float
     precision: str = ""
+    unasked: bool = False  # a narrower number format than was asked for
     split: Split = UNSPLIT
     memory_share: float | None = None
     provenance: str = "formula"
