@@ -239,6 +239,7 @@ class ChoiceMaker:
             times=self.times,
             deadline_s=self.case.goals.deadline_s or 0.0,
             carries=self._carries(heads) if self.case.per == "month" else None,
+            unknown=self._unknown(heads),
             short=self._short(heads) if self.case.kind == "serve" else None,
             enough=2.0 if self.case.kind == "serve" else 1.0,
         )
@@ -250,6 +251,12 @@ class ChoiceMaker:
         chances = [self.load_chance_of(way) for way in ways.tolist()]
         sure = np.array([1.0 if one is None else one for one in chances], dtype=np.float64)
         return np.asarray(np.minimum(sure, self.case.goals.confidence)[place], dtype=np.float64)
+
+    def _unknown(self, rows: Index) -> Mask:
+        ways, first, place = np.unique(self.priced.way[rows], return_index=True, return_inverse=True)
+        slow = self.priced.tails.stretch[rows[first]]
+        unknown = [self.described(way).is_unknown(times) for way, times in zip(ways.tolist(), slow.tolist(), strict=True)]
+        return np.asarray(np.array(unknown, dtype=bool)[place], dtype=bool)
 
     def _short(self, rows: Index) -> Mask:
         """Whether a hair of the usual headroom is missing."""

@@ -98,6 +98,7 @@ def _assembled(
             split=way.split,
             memory_share=way.memory_share,
             provenance=way.provenance,
+            related=way.related,
             rate=way.rate,
             planned=way.rate if way.planned is None else way.planned,
             headroom=way.headroom,

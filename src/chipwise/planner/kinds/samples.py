@@ -257,7 +257,7 @@ def serving_ways(
         use = ask.utilisation(batch / ask.together, float(speed.value[0]))
         way = service_way(question, index, machines, copies, answers, use, rate)
         way = replace(way, headroom=headroom, at_less=less)
-        return [replace(way, precision=ask.precision, provenance=provenance_of(ask), memory_share=share)]
+        return [replace(way, precision=ask.precision, provenance=provenance_of(ask), related=is_related(ask), memory_share=share)]
 
     return _in_formats(question, ground, model, settings, work, ways_of)
 
@@ -329,6 +329,11 @@ def provenance_of(ask: Sampled) -> str:
     return "interpolated" if ask.alike and ask.part.kind != "edge" else FORMULA
 
 
+def is_related(ask: Sampled) -> bool:
+    """Whether programs that write down speech were measured on chips of this maker."""
+    return ask.programs is not None and (ask.part.vendor, ask.part.kind) in ask.programs.measured_on
+
+
 def plan_batch(question: Question, work: Batch) -> Plan:
     known, model, kind = known_model(Ask(question.known, question.path, "", {}), work)
     question = replace(question, known=known)
@@ -366,6 +371,7 @@ def plan_batch(question: Question, work: Batch) -> Plan:
                 split=Copies(int(counts[row]) * copies, int(ask.table_ways)),
                 memory_share=None,
                 provenance=provenance_of(ask),
+                related=is_related(ask),
                 rate=value,
                 replicas=int(counts[row]) * copies,
                 use=uses[place],
