@@ -168,8 +168,8 @@ class Names:
         return None
 
     def chips_of(self, text: str) -> tuple[Chip, ...] | None:
-        """As `chips_or_none`, and a vendor's name means all accelerators that it makes (`amd` no EPYC), a kind all of it (`cpu`,
-        `gpus`): for limits, where one chip is not what is asked."""
+        """As `chips_or_none`, and a vendor's name means all accelerators that it makes (`amd` no EPYC), a kind all chips of it
+        (`cpu`, `gpus`): for limits, where one chip is not what is asked."""
         matches = self.chips_or_none(text)
         vendor = _VENDORS.get(fold(text), fold(text))
         chips = self.catalog.chips.values()

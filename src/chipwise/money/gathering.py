@@ -13,17 +13,19 @@ average, exponentially; the last of m comes after
 
 Nobody pays for machines while others are missing: who asks for all or none gets none before.
 
-After a loss the others can be lost, too, before a new one comes. One machine is lost at a rate r and comes back after w on average,
-so it is there 1/(1 + r w) of the time, m of them (1 + r w)^-m; they are together for 1/(m r) on average, and so apart for
+After a loss the others can be lost, too, before a new one comes. One machine is lost at a rate r and comes back after w on
+average, so it is there 1/(1 + r w) of the time, m of them (1 + r w)^-m; they are together for 1/(m r) on average, and so
+apart for
 
     ((1 + r w)^m - 1) / (m r)
 
-which is w for one. With the rates of the followed 8 x A100 four count as 3.4 and are all there a fifth of the time (seen: 0.19, 0.30
-and twice never).
+which is w for one. With the rates of the followed 8 x A100 four count as 3.4 and are all there a fifth of the time (seen: 0.19,
+0.30 and twice never).
 
-A slice of many hosts is given and taken back whole, and no trace is of one. Two sizes of a machine with one chip, in one zone and the
-same weeks, say how losses grow with the size: eight chips are lost 3.2 times as often as one, so with the size to the power of 0.55
-(`growth`, the median of four pairs), and are as long away. Larger ones count as so many machines of eight chips, to that power.
+A slice of many hosts is given and taken back whole, and no trace is of one. Two sizes of a machine with one chip, in one zone
+and the same weeks, say how losses grow with the size: eight chips are lost 3.2 times as often as one, so with the size to the
+power of 0.55 (`growth`, the median of four pairs), and are as long away. Larger ones count as so many machines of eight
+chips, to that power.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ Waits. After a loss (`wait_hours`): the mean length of an outage (measure mean_w
 (`first_wait`): what a request at a random moment waits (mean_wait_of_request), which is longer than a mean outage where
 outages differ, since a long one is met more often. It is there at once in a share of the time (availability_share); else the
 wait is taken as exponential, which has the published 90th percentiles within a tenth (8 x V100: 5.3 h for 5.7 and 5.8). Traces
-of one chip and of eight are known; between them it is interpolated by the logarithm of the number. What several machines at once
-are waited for is in `gathering`, and so is how much more often than eight chips a larger machine is lost and absent.
+of one chip and of eight are known; between them it is interpolated by the logarithm of the number. What several machines at
+once are waited for is in `gathering`, and so is how much more often than eight chips a larger machine is lost and absent.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from chipwise.planner.defaults import NEARLY
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Mask
 from chipwise.planner.offer_prices import DOUBTFUL
-from chipwise.planner.ordering import ordered_in
 from chipwise.planner.preference import PORTED, Lead, Traits, ended_of, lead, pays, porting_of
 from chipwise.planner.pricing import HOURLY, Priced
 from chipwise.planner.ranking import TIE, Values, order, score
@@ -421,7 +420,7 @@ class ChoiceMaker:
             provider=machine.provider,
             machine=machine.name,
             region=region.name,
-            country=region.country or ordered_in(self.case, self.fleet.catalog, int(priced.region[row])),
+            country=region.country,
             chip=shape.part,
             family=self.fleet.families[self.fleet.shape_of[priced.machine[row]]],
             chips=shape.chips,

@@ -1,12 +1,12 @@
 """Which of the cheapest rows leads.
 
 A price that is doubtful leads only where no surer one is within so much of it (`OfferPrices.doubt`): an expert signs what can
-be checked. A speed that nobody measured on such chips, and whose interval is very wide, leads only where none that is known better
-is within `UNKNOWN_COST` of it. What lacks a hair of the usual headroom leads only where all of it costs `SPARED_COST` more. Nobody moves a program
-to other software for a small saving: what needs porting leads only where it saves `PORTING_SAVES` of the cost and
-`PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that carries a service's load more surely, has
-another machine when one restarts, is sooner, fresher in price, of fewer machines or of less porting. The first of these that
-differs is its reason: never a difference too small to be told.
+be checked. A speed that nobody measured on such chips, and whose interval is very wide, leads only where none that is known
+better is within `UNKNOWN_COST` of it. What lacks a hair of the usual headroom leads only where all of it costs `SPARED_COST`
+more. Nobody moves a program to other software for a small saving: what needs porting leads only where it saves `PORTING_SAVES`
+of the cost and `PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that carries a service's load
+more surely, has another machine when one restarts, is sooner, fresher in price, of fewer machines or of less porting. The
+first of these that differs is its reason: never a difference too small to be told.
 """
 
 from __future__ import annotations

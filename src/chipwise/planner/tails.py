@@ -1,11 +1,12 @@
 """How long jobs take by chance: rows that may be interrupted, what is expected of them, and one law of the time of every row.
 
 The law. The run takes what it needs, with the probability that nothing is lost; else a time with the mean and the spread of
-runs that lose something (`money.spot` has both in closed form), taken as a logarithmic normal law. Either is multiplied by
-the error of the estimate of the speed, a logarithmic normal law too. Before it a spot machine is waited for: it is there at
-once, or the wait is exponential. Where it was not published how often machines are taken away, two runs in ten lose machines at a
-rate that is as much higher as it may be one time in ten, and checkpoints are no more frequent for it. Start-up and the way of the data are fixed. What is
-said to be kept nine times in ten, what a deadline is held against and how likely it is missed are all of this law.
+runs that lose something (`money.spot` has both in closed form), taken as a logarithmic normal law. Either is multiplied by the
+error of the estimate of the speed, a logarithmic normal law too. Before it a spot machine is waited for: it is there at once,
+or the wait is exponential. Where it was not published how often machines are taken away, two runs in ten lose machines at a
+rate that is as much higher as it may be one time in ten, and checkpoints are no more frequent for it. Start-up and the way of
+the data are fixed. What is said to be kept nine times in ten, what a deadline is held against and how likely it is missed are
+all of this law.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ def _apart(ground: Ground, ways: Sequence[Way]) -> dict[str, Reason]:
 def _reach(question: Question, fleet: Fleet) -> Reach | None:
     from chipwise.planner.load.regions import reach_of
 
-    return reach_of(question.known, question.work, fleet.catalog, question.rules)
+    return reach_of(question.known, question.work, fleet.catalog)
 
 
 def _layered(question: Question) -> Callable[[Rows], Array] | None:

@@ -257,7 +257,9 @@ def serving_ways(
         use = ask.utilisation(batch / ask.together, float(speed.value[0]))
         way = service_way(question, index, machines, copies, answers, use, rate)
         way = replace(way, headroom=headroom, at_less=less)
-        return [replace(way, precision=ask.precision, provenance=provenance_of(ask), related=is_related(ask), memory_share=share)]
+        return [
+            replace(way, precision=ask.precision, provenance=provenance_of(ask), related=is_related(ask), memory_share=share)
+        ]
 
     return _in_formats(question, ground, model, settings, work, ways_of)
 
