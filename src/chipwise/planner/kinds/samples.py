@@ -18,7 +18,6 @@ import numpy as np
 
 from chipwise.calibration.anchored import Anchored
 from chipwise.errors import BadInput
-from chipwise.perf.arrays import column
 from chipwise.perf.kernels.edge import ON_CHIP
 from chipwise.perf.model import CARRIED, Estimate
 from chipwise.perf.power import Utilisation
@@ -26,7 +25,7 @@ from chipwise.perf.published_vision import FORMATS
 from chipwise.perf.queueing import UTILISATION
 from chipwise.perf.seen import FORMULA
 from chipwise.perf.under_load import HIGHEST_USED
-from chipwise.planner.chances import carried, chance_within, sure_factor
+from chipwise.planner.chances import carried, chance_of, sure_factor
 from chipwise.planner.defaults import SPARED_COST, spared_headroom
 from chipwise.planner.fleet import placed
 from chipwise.planner.kinds.planning import plan_ways
@@ -303,7 +302,7 @@ def service_way(
 
 def lone_chance(goals: Mapping[float, float], seconds: float, spread: float) -> float | None:
     """That a request alone, which takes as long whatever its share of all, is answered within every goal."""
-    return float(chance_within(column(min(goals.values())), column(seconds), column(spread))[0]) if goals else None
+    return chance_of(min(goals.values()), seconds, spread) if goals else None
 
 
 def machines_for(question: Question, work: Serve, chips: int, inside: int, copies: float) -> int | Cannot:

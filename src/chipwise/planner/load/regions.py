@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,21 +87,21 @@ def reach_of(known: Known, work: Common, catalog: Catalog) -> Reach | None:
     if network_s(work) <= 0:
         return None
     origins, _ = origins_of(known, work.traffic)
-    seconds = np.array([_trip(region, origins, catalog.data) for region in catalog.regions])
+    points = [_points(region, catalog.data) for region in catalog.regions]
+    trips = iter(common_trip_s(origins, [point for some in points for point in some]))
+    farthest = [max((next(trips) for _ in some), default=float("inf")) for some in points]
+    seconds = np.array([0.0 if one.on_site else trip for one, trip in zip(catalog.regions, farthest, strict=True)])
     names = [place_name(one) for one in work.traffic]
     users = " and ".join(names) if len(names) <= 2 else "the users"
     return Reach(seconds=seconds, users=users, limit_s=work.limits.round_trip or np.inf, allowance_s=network_s(work))
 
 
-def _trip(region: Region, origins: Sequence[Origin], data: Path) -> float:
-    """By its coordinates; else by the point of its country that is farthest away."""
-    if region.on_site:
-        return 0.0
+def _points(region: Region, data: Path) -> list[tuple[float, float]]:
+    """Where it may be: its coordinates; else the points of its country, of which the farthest away counts."""
     if region.latitude is not None and region.longitude is not None:
-        return common_trip_s(origins, [(region.latitude, region.longitude)])[0]
-    points = [(one.latitude, one.longitude) for one in standing_for(data, region.country)] if region.country else []
-    known = [(lat, lon) for lat, lon in points if lat is not None and lon is not None]
-    return max(common_trip_s(origins, known)) if known else float("inf")
+        return [(region.latitude, region.longitude)]
+    standing = standing_for(data, region.country) if region.country else ()
+    return [(one.latitude, one.longitude) for one in standing if one.latitude is not None and one.longitude is not None]
 
 
 def distance_notes(work: Common, plan: Plan) -> tuple[str, ...]:
