@@ -173,12 +173,22 @@ class Tails:
             absent_s=self.absent_s[rows],
         )
 
+    def _certain(self, rows: Index) -> Mask:
+        share, _, width = self._parts
+        sure = (share[0, rows] >= 1.0) & (width[0, rows] <= 0.0)
+        return np.asarray(sure & ((self.absent[rows] <= _NONE) | (self.absent_s[rows] <= 0)), dtype=bool)
+
     def late(self, rows: Index, limit_s: float | Array) -> Array:
         """The probability that it takes longer."""
         return self._law(rows).late(limit_s)
 
     def quantiles(self, rows: Index, *shares: float) -> Array:
         """Seconds within which so large a share of runs ends: shares x rows."""
+        certain = self._certain(rows)
+        if certain.any():  # where nothing is left to chance every share ends at once
+            ends = np.tile(self.boot_s + self.moved[rows] + self._parts[1][0, rows], (len(shares), 1))
+            ends[:, ~certain] = self.quantiles(rows[~certain], *shares) if not certain.all() else 0.0
+            return ends
         law, rest = self._law(np.tile(rows, len(shares))), np.repeat(1.0 - np.array(shares), len(rows))
         deviations = np.repeat([NormalDist().inv_cdf(1.0 - (1.0 - share) / 2) for share in shares], len(rows))
         highest = (law.middle * np.exp(law.width * deviations)).max(axis=0)
@@ -223,7 +233,7 @@ class _Law:
         width = np.maximum(self.width, _NONE)
         reached = np.clip(np.log(np.maximum(left, _NONE) / self.middle) / width, -_FAR, _FAR)
         late = 1.0 - _below(reached)
-        waits = (self.absent > _NONE) & (self.absent_s > 0) & (reached > -_FAR)
+        waits = (self.absent > _NONE) & (self.absent_s > 0) & (reached > -_FAR) & (self.share > 0)
         for part, waiting in enumerate(waits):
             rows = np.flatnonzero(waiting)
             if len(rows):
