@@ -118,15 +118,20 @@ def _in_formats(
     work: Serve | Batch,
     ways_of: Callable[[int, Sampled], Ways],
 ) -> Callable[[int], Ways]:
-    """Of every shape the ways in the format that is asked for, or usual; where none is stated, those in int8 beside them."""
+    """Of every shape the ways in the format that is asked for, or usual; where none is stated, those in int8 beside them. There
+    are hundreds of sizes of processors: in int8 they are looked at where nothing else may be used."""
     of_shape = sampled_by_shape(question, ground, model, settings, tuple(map(str, work.limits.precision)))
     stated = settings.get("precision") is not None or bool(work.limits.precision)
     narrower = None if stated else sampled_by_shape(question, ground, model, {**settings, "precision": NARROWER})
+    kinds = {ground.fleet.part(index).kind for index in ground.shapes}
+    worth = kinds if kinds == {"cpu"} else kinds - {"cpu"}
 
     def ways_in_formats(index: int) -> Ways:
         ask = of_shape(index)
         ways = ask if isinstance(ask, Cannot) else ways_of(index, ask)
-        if isinstance(ask, Cannot) or isinstance(ways, Cannot) or narrower is None or ask.precision == NARROWER:
+        if isinstance(ask, Cannot) or isinstance(ways, Cannot) or narrower is None:
+            return ways
+        if ask.precision == NARROWER or ask.part.kind not in worth:
             return ways
         beside = narrower(index)
         other = beside if isinstance(beside, Cannot) else ways_of(index, beside)
