@@ -1,6 +1,6 @@
 """How requests wait for each other on a real device: `chipwise load` at three rates against what the queueing model says.
 
-    python benchmarks/device_service/drive.py [--seconds 90] [--layers 32]
+    python benchmarks/device_service/drive.py [--seconds 90] [--layers 8]
 
 `chipwise serve` starts the engine of this folder. A few requests tell what one prompt and one step of n sequences take, from
 outside; from these alone the model says the percentiles under load. It needs torch; without a device it measures the processor.
@@ -28,18 +28,18 @@ from chipwise.perf.queueing import GRID, Service, waits
 from figure import Figure
 
 MODEL = "engine"  # as a command is served that names none
-PROMPT, ANSWER, SLOTS = 256, 128, 32
+PROMPT, ANSWER, SLOTS = 256, 64, 32
 LOADS = (0.3, 0.6, 0.85)  # of the capacity
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 GOAL = 20.0  # percent
 PATIENCE_S = 60.0
 
 
-async def stream(port: int) -> list[float]:
+async def stream(port: int, answer: int) -> list[float]:
     """Seconds from the request to each token."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body = json.dumps(
-        {"model": MODEL, "messages": [{"role": "user", "content": "word " * PROMPT}], "max_tokens": ANSWER, "stream": True}
+        {"model": MODEL, "messages": [{"role": "user", "content": "word " * PROMPT}], "max_tokens": answer, "stream": True}
     ).encode()
     began = time.perf_counter()
     writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
@@ -56,8 +56,8 @@ async def stream(port: int) -> list[float]:
     return seconds
 
 
-async def together(port: int, number: int) -> list[list[float]]:
-    return await asyncio.wait_for(asyncio.gather(*(stream(port) for _ in range(number))), PATIENCE_S)
+async def together(port: int, number: int, answer: int = 2) -> list[list[float]]:
+    return await asyncio.wait_for(asyncio.gather(*(stream(port, answer) for _ in range(number))), PATIENCE_S)
 
 
 def service_of(port: int) -> Service:
@@ -69,11 +69,15 @@ def service_of(port: int) -> Service:
     batches = SLOTS ** (np.arange(GRID) / (GRID - 1))
     numbers = [1, 2, 4, 8, 16, SLOTS]
     gaps = [
-        float(np.median(np.diff(np.array(asyncio.run(together(port, number))), axis=1)[:, ANSWER // 4 :])) for number in numbers
+        float(np.median(np.diff(np.array(asyncio.run(together(port, number, ANSWER))), axis=1)[:, ANSWER // 4 :]))
+        for number in numbers
     ]
     steps_s = np.interp(batches, numbers, gaps)
     steps = ", ".join(f"{number}: {1e3 * gap:.2f}" for number, gap in zip(numbers, gaps, strict=True))
-    print(f"prompt {1e3 * prompt_s:.2f} ms, first token alone {1e3 * first:.2f} ms; ms of a step by sequences: {steps}")
+    print(
+        f"prompt {1e3 * prompt_s:.2f} ms, first token alone {1e3 * first:.2f} ms; ms of a step by sequences: {steps}",
+        flush=True,
+    )
     return Service(
         prompt_s=column(prompt_s),
         batches=batches[None, :],
@@ -145,7 +149,7 @@ def _loaded(url: str, seconds: float, environment: dict[str, str]) -> Iterator[F
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=90.0)
-    parser.add_argument("--layers", type=int, default=32)
+    parser.add_argument("--layers", type=int, default=8)
     wanted = parser.parse_args()
     for figure in figures(wanted.seconds, wanted.layers):
         print(figure.line())
