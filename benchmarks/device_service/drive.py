@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ def _loaded(url: str, seconds: float, environment: dict[str, str]) -> Iterator[F
     yield Figure("device_service_capacity", capacity, "req/s", {})
     for load in LOADS:
         lengths = ["--input", str(PROMPT), "--output", str(ANSWER), "--rate", f"{load * capacity:.3f}"]
-        timed = ["--model", MODEL, "--for", f"{seconds:.0f}s", "--warm-up", "10s", "--json"]
+        timed = ["--model", MODEL, "--for", f"{seconds:.0f}s", "--warm-up", "5s", "--json"]
         measured = chipwise("load", url, *lengths, *timed, environment=environment)
         predicted = waits(service, load * service.capacity)
         for metric, key in (("ttft", "ttft_s"), ("tpot", "tpot_s")):
