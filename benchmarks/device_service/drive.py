@@ -104,6 +104,7 @@ def figures(seconds: float, layers: int) -> Iterator[Figure]:
         environment = {**os.environ, "CHIPWISE_DATA_DIR": folder, "CHIPWISE_CONFIG_DIR": folder}
         engine = [sys.executable, str(Path(__file__).with_name("engine.py")), "--port", "{port}"]
         engine += ["--slots", str(SLOTS), "--layers", str(layers)]
+        gpus = ["--gpus", "1"] if import_module("torch").cuda.is_available() else []  # without, a service sees no GPU
         asked = [
             "serve",
             "--name",
@@ -115,6 +116,7 @@ def figures(seconds: float, layers: int) -> Iterator[Figure]:
             "--ready-within",
             "5m",
             "--json",
+            *gpus,
             "--",
             *engine,
         ]
