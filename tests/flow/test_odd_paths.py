@@ -49,7 +49,7 @@ def _fault(chipwise: Chipwise, words: list[str], folder: Path) -> str:
     return "" if done.code == 2 and is_sentence else f"exit code {done.code}: {done.out[-200:]}{done.err[-400:]}"
 
 
-@pytest.mark.parametrize("name", ("settings.yaml", "engines.yaml", "queue.yaml", "catalog/machines.yaml"))
+@pytest.mark.parametrize("name", ["settings.yaml", "engines.yaml", "queue.yaml", "catalog/machines.yaml"])
 def test_a_pipe_in_place_of_an_own_file_is_not_waited_for(chipwise: Chipwise, name: str) -> None:
     os.mkfifo(chipwise.config_dir / name)
     with at_most(LIMIT_S):

@@ -20,6 +20,7 @@ from chipwise.serving.keys import Key, KeyRing, digest_of
 from chipwise.serving.limits import KeyLimits
 
 KIND = FileKind("key file", "It has a list `keys`, each with name and sha256.", 1_000_000)
+LARGEST_LIMIT = 1e18
 _LIMITS = {entry.name for entry in fields(KeyLimits)}
 _KNOWN = {"name", "sha256", "team", "priority", *_LIMITS}
 
@@ -50,7 +51,7 @@ def _key(path: Path, number: int, entry: Any) -> Key:
         raise BadInput(f"{title} has no SHA-256 of 64 hexadecimal digits.", remedy="`chipwise serve key` makes one.")
     limits = {name: entry[name] for name in _LIMITS if entry.get(name) is not None}
     for name, value in (*limits.items(), ("priority", entry.get("priority", 0))):
-        if isinstance(value, bool) or not isinstance(value, int | float) or (name != "priority" and value <= 0):
+        if not _is_number(value) or (name != "priority" and value <= 0):
             raise BadInput(f"{title}: {name} is {value!r:.40}.", remedy="Write a number above 0.")
     return Key(
         name=entry["name"],
@@ -59,6 +60,10 @@ def _key(path: Path, number: int, entry: Any) -> Key:
         priority=int(entry.get("priority", 0)),
         limits=KeyLimits(**limits),
     )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_LIMIT
 
 
 def add_key(path: Path, name: str, team: str = "") -> str:
