@@ -15,7 +15,11 @@ SEED = 20_000
 
 
 def test_what_is_spoilt_is_a_command_that_works(chipwise: Chipwise, tmp_path: Path) -> None:
-    ends_early = {("accuracy", "train"): 1, ("load", "http://127.0.0.1:9"): 3, ("characterize", "--for"): 1}
+    ends_early: dict[tuple[str, ...], int] = {
+        ("accuracy", "train"): 1,
+        ("load", "http://127.0.0.1:9"): 3,
+        ("characterize", "--for"): 1,
+    }
     ends_early |= {("serve", "--key-file"): 2, ("calibrate", "FOLDER/m.csv"): 2}
     wrong = []
     for place, known in enumerate(inputs()):

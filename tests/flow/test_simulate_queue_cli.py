@@ -101,5 +101,5 @@ def test_a_trace_of_another_format_that_is_spoilt_ends_in_a_sentence(chipwise: C
     ):
         done = chipwise("simulate", "queue", "--policy", "fifo", "--synthetic", "jobs=20", *arguments)
         if done.code != 2 or sentence not in done.err:
-            wrong.append((arguments, sentence, done.code, done.err))
+            wrong.append((" ".join(arguments), sentence, done.code, done.err))
     assert not wrong

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from chipwise.renderer.aws.bucket_rights import refused_without_tls
+from chipwise.renderer.bucket_rights import refused_without_tls
 from chipwise.renderer.cluster import buckets
 from chipwise.renderer.targets.terraform import render
 from fixed_deployments import CASES
@@ -38,7 +39,7 @@ def test_rights_to_a_folder_of_a_bucket_reach_no_other_that_begins_alike(prefix:
     (policy,) = values(modules(render(replace(what, volumes=volumes)))[""], "data", "aws_iam_policy_document", "machines")
     conditions = [one["condition"][0] for one in policy["statement"] if "s3:ListBucket" in map(text_of, one["actions"])]
     assert {text_of(value).replace("$${", "${") for one in conditions for value in one["values"]} == {allowed}
-    rights = buckets.policy(replace(what, volumes=volumes))["Statement"]
+    rights: Any = buckets.policy(replace(what, volumes=volumes))["Statement"]
     listings = [one for one in rights if one["Action"] == ["s3:ListBucket"]]
     assert {value for one in listings for value in one["Condition"]["StringLike"]["s3:prefix"]} == {allowed}
     assert {one["Resource"][0] for one in rights if one not in listings} == {f"arn:aws:s3:::mine/{allowed}"}

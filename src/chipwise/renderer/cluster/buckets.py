@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from chipwise.renderer.aws.bucket_rights import listed
+from chipwise.renderer.bucket_rights import listed
 from chipwise.renderer.cluster.pod import Object, namespace_of
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.yaml_text import Yaml

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chipwise.renderer.aws.bucket_rights import listed, literal, refused_without_tls
 from chipwise.renderer.aws.tags import OWNER_TAG
+from chipwise.renderer.bucket_rights import listed, literal, refused_without_tls
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, data, resource, text_of
 from chipwise.renderer.terraform.shape import bucket_volumes, grouped, kept_words, place, ports, saved, together

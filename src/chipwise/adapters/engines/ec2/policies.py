@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chipwise.renderer.aws.bucket_rights import refused_without_tls
+from chipwise.renderer.bucket_rights import refused_without_tls
 from chipwise.renderer.quoting import tag_value
 
 from . import NAME
