@@ -16,7 +16,7 @@ LIMIT_S = 10.0  # of one command on a busy machine; what hangs does so for ever
 CASES = {**READING, **WRITING}
 # `serve rollout` reads what `serve` reads, for a service that is there; what a job produces is looked for and never opened.
 ELSEWHERE = {("serve rollout", "words"), ("serve rollout", "weights"), ("run", "produces")}
-SHARE = 1 if LONG else 4  # one in so many of the places is tried, with one kind each
+SHARE = 1 if LONG else 8  # one in so many of the places is tried, with one kind each
 
 
 def test_every_parameter_that_takes_a_path_is_tried() -> None:
