@@ -94,7 +94,7 @@ def _door(options: ServeOptions) -> ServiceDoor:
     elif not is_loopback(options.host):
         raise BadInput(
             f"{options.host} can be reached from other machines.",
-            remedy="Add --key-file FILE; `chipwise serve new-key NAME --key-file FILE` makes a key.",
+            remedy="Add --key-file FILE; `chipwise serve key NAME --key-file FILE` makes a key.",
         )
     if (options.certificate is None) != (options.private_key is None):
         raise BadInput("TLS needs a certificate and its private key.", remedy="Give --certificate and --private-key.")

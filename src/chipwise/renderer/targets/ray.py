@@ -93,6 +93,17 @@ def _import_path(deployment: Deployment) -> str | None:
     return words[2] if deployment.software.is_custom and words[:2] == ("serve", "run") and len(words) > 2 else None
 
 
+def _arguments(deployment: Deployment) -> Object:
+    """Of a Serve application of the user's own, as `serve run app:main key=value` gives them. Ray takes them as text."""
+    words = deployment.software.command[3:]
+    if other := next((word for word in words if word.startswith("-") or "=" not in word), None):
+        raise CannotRender(
+            f"{other[:60]!r} is an option of `serve run`, which a RayService does not start with.",
+            remedy="Give only the application and its arguments: [serve, run, app:main, size=large].",
+        )
+    return {key: value for key, _, value in (word.partition("=") for word in words)}
+
+
 def _workers(deployment: Deployment) -> tuple[int, int]:
     """Pods at least and at most. A replica that is larger than a machine takes several."""
     scaling = deployment.scaling
@@ -190,7 +201,8 @@ def _application(deployment: Deployment) -> Object:
     assert scaling is not None
     fields: Object = {"name": deployment.name, "route_prefix": "/"}
     if path is not None:
-        return fields | {"import_path": path}
+        fields["import_path"] = path
+        return fields | ({"args": arguments} if (arguments := _arguments(deployment)) else {})
     assert model is not None
     replicas: Object = {"min_replicas": scaling.minimum, "max_replicas": scaling.maximum}
     options: Object = {"autoscaling_config": replicas}
