@@ -138,7 +138,6 @@ def test_no_program_is_written_where_it_would_not_do_what_is_planned() -> None:
         replace(planned, finetuning=None),
         replace(planned, software=replace(planned.software, is_custom=True)),
         replace(planned, node=replace(planned.node, kind="neuron")),
-        replace(planned, node=replace(planned.node, vendor="AMD")),
     ]
     assert not any(finetuning.is_written(one) for one in others)
     assert "finetune.py" not in {file.path for file in dockerfile.render(others[0])}

@@ -25,6 +25,7 @@ from chipwise.renderer.aws.parts import (
 from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.boot import boot_script
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.shards import in_shards
 from chipwise.renderer.launch.starting import RENDEZVOUS_PORT, apart, part_reason, run_machines
 from chipwise.renderer.limits import EC2_PACKED
@@ -131,12 +132,9 @@ def _options(deployment: Deployment) -> list[str]:
 
 
 def _reasons(deployment: Deployment) -> dict[str, str]:
-    software = deployment.software
     if in_shards(deployment) or (divided(deployment) and apart(deployment)):
         return {"COMMAND": "\n".join([*part_reason(deployment), *_results_reason(deployment)])}
-    lines = (
-        [] if software.is_custom or software.engine else ["The usual program of its kind: put your own into program.command."]
-    )
+    lines = [note] if (note := program_note(deployment)) else []
     lines += _results_reason(deployment)
     if divided(deployment):
         lines.append(f"RUN, from 0, tells it which of {parts(deployment)} runs is its own. One that fails stops no other.")

@@ -13,6 +13,7 @@ from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.health import start_seconds
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import apart, run_machines
 from chipwise.renderer.launch.streams import refuse_streams
 from chipwise.renderer.left_out import without_hours
@@ -91,7 +92,7 @@ def render(deployment: Deployment) -> list[File]:
         Setting("KEEPS", keeps(deployment)),
         Setting("TAGS", tags(deployment)),
     ]
-    title = heading(deployment)
+    title = heading(deployment, program_note(deployment))
     return [
         File("task-definition.json", json.dumps(ECS.document(_task(deployment)), indent=2) + "\n"),
         *python_files("ecs_deploy.py", "ecs_deploy.py", title, constants),

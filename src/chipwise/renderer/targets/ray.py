@@ -11,6 +11,7 @@ from chipwise.renderer.cluster.pod import Object, meta
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.shards import in_shards
 from chipwise.renderer.launch.starting import alone, part_reason
 from chipwise.renderer.launch.timing import ready_seconds
@@ -122,11 +123,7 @@ def _job(deployment: Deployment, minimum: int, maximum: int, launched: bool) -> 
         note = "Starts the command on every worker: torchrun, ranks or parts (see the ConfigMap in namespace.yaml)."
         spec["entrypoint"] = Noted(f"python {launcher.FOLDER}/{launcher.FILE}", note)
     else:
-        note = (
-            "The workload's own command."
-            if deployment.software.is_custom
-            else "The usual program: put yours into program.command."
-        )
+        note = program_note(deployment) or "The workload's own command."
         note = "\n".join(part_reason(deployment)) if in_shards(deployment) else note
         spec["entrypoint"] = Noted(KUBERNETES.script(shell(alone(deployment))), note)
         spec |= _on_worker(deployment)

@@ -9,6 +9,7 @@ from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import nodes
 from chipwise.renderer.launch.health import listens
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import (
     RENDEZVOUS_PORT,
     SHARD_DIGITS,
@@ -331,8 +332,8 @@ def _run(deployment: Deployment) -> str:
             'for pid in "${pids[@]}"; do wait "$pid"; done',
         ]
         return "\n".join(lines) + "\n"
-    if not deployment.software.is_custom and not deployment.software.engine:
-        lines.append("# The usual program of its kind: put your own into program.command of the workload.")
+    if note := program_note(deployment):
+        lines.append(f"# {note}")
     if run_machines(deployment) > 1:
         first = 'FIRST="$(echo "$SKYPILOT_NODE_IPS" | head -n 1)"'
         if by_torchrun(deployment):
