@@ -28,6 +28,7 @@ from chipwise.renderer.launch.boot import boot_script
 from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.shards import in_shards
 from chipwise.renderer.launch.starting import RENDEZVOUS_PORT, apart, part_reason, run_machines
+from chipwise.renderer.launch.timing import grace_seconds
 from chipwise.renderer.limits import EC2_PACKED
 from chipwise.renderer.program_files import ShellSetting
 from chipwise.units import GIB
@@ -128,7 +129,9 @@ def _options(deployment: Deployment) -> list[str]:
         options += ["--device", "/dev/infiniband", "--ulimit", "memlock=-1"]
     for key, value in settings(deployment).items():
         options += ["--env", f"{key}={value}"]
-    return [*options, "--rm"] if deployment.form is Form.JOB else [*options, "--restart", "unless-stopped", "--detach"]
+    if deployment.form is Form.JOB:
+        return [*options, "--rm"]
+    return [*options, "--stop-timeout", str(grace_seconds(deployment)), "--restart", "unless-stopped", "--detach"]
 
 
 def _reasons(deployment: Deployment) -> dict[str, str]:

@@ -14,7 +14,7 @@ from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.shards import in_shards
 from chipwise.renderer.launch.starting import alone, part_reason
-from chipwise.renderer.launch.timing import ready_seconds
+from chipwise.renderer.launch.timing import drain_seconds, ready_seconds
 from chipwise.renderer.layout import replica_machines
 from chipwise.renderer.left_out import without_hours
 from chipwise.renderer.limits import KUBERNETES
@@ -195,6 +195,8 @@ def _application(deployment: Deployment) -> Object:
         replicas["target_ongoing_requests"] = Noted(scaling.busy, f"{scaling.busy_reason}.")
     if scaling.slots is not None:
         options["max_ongoing_requests"] = scaling.slots
+    drain = Noted(drain_seconds(deployment.predicted.longest_s), "For answers that were begun; Ray itself would wait 20 s.")
+    options["graceful_shutdown_timeout_s"] = drain
     replicas["downscale_delay_s"] = Noted(600, "A machine takes minutes to come: do not let it go for a lull.")
     config: Object = {
         "model_loading_config": {

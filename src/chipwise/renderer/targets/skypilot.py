@@ -99,6 +99,9 @@ def render(deployment: Deployment) -> list[File]:
     _refuse(deployment)
     deployment = whole_machines(deployment)
     task: Object = {"name": deployment.name, "resources": _resources(deployment)}
+    if devices := _devices(deployment):
+        reason = "SkyPilot hands NVIDIA's chips to a container by itself, and no others."
+        task["config"] = {"docker": {"run_options": Noted(devices, reason)}}
     if run_machines(deployment) > 1:
         task["num_nodes"] = run_machines(deployment)
     if deployment.software.built:
@@ -168,6 +171,17 @@ def accelerator(node: Node, count: int) -> str | None:
     if node.kind == "tpu":
         return f"{node.machine.lower()}:1" if node.machine.lower().startswith("tpu-") else None
     return f"{_CHIPS.get(node.chip, node.chip)}:{count if node.share == 1 else f'{node.share:g}'}"
+
+
+def _devices(deployment: Deployment) -> list[Yaml]:
+    """Options of docker for chips of other makers, where the task runs in an image."""
+    node = deployment.node
+    if deployment.software.built or not node.accelerated:
+        return []
+    if node.kind == "neuron":
+        return [f"--device=/dev/neuron{at}" for at in range(node.chips)]
+    amd = node.kind == "gpu" and node.vendor == "AMD"
+    return ["--device=/dev/kfd", "--device=/dev/dri", "--group-add=video", "--group-add=109"] if amd else []
 
 
 def _resources(deployment: Deployment) -> Object:

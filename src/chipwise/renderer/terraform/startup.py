@@ -23,6 +23,7 @@ from chipwise.renderer.launch.starting import (
     parts,
     processes,
 )
+from chipwise.renderer.launch.timing import grace_seconds
 from chipwise.renderer.program_files import ShellSetting
 from chipwise.renderer.terraform.shape import bucket_volumes, copied, grouped, saved, together
 from chipwise.units import GIB
@@ -116,7 +117,9 @@ def _options(deployment: Deployment, containers: int) -> list[str]:
         options += ["--network", "host", "--ulimit", "memlock=-1"]
     for key, value in (("HOME", "/tmp"), *deployment.software.env):
         options += ["--env", f"{key}={value}"]
-    return [*options, "--rm"] if deployment.form is Form.JOB else [*options, "--detach", "--restart", "unless-stopped"]
+    if deployment.form is Form.JOB:
+        return [*options, "--rm"]
+    return [*options, "--stop-timeout", str(grace_seconds(deployment)), "--detach", "--restart", "unless-stopped"]
 
 
 def _words(deployment: Deployment) -> list[str]:
