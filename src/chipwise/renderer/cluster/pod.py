@@ -19,7 +19,7 @@ from chipwise.renderer.cluster.accelerators import (
     tpu_selector,
 )
 from chipwise.renderer.deployment import Deployment, Form, Volume
-from chipwise.renderer.launch.health import start_seconds
+from chipwise.renderer.launch.health import start_seconds, waited_for
 from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import by_torchrun
 from chipwise.renderer.launch.timing import FORGET_S, SPARE_S, before_stop_seconds, drains, grace_seconds
@@ -266,7 +266,7 @@ def _probes(deployment: Deployment) -> Object:
         "startupProbe": check
         | {
             "periodSeconds": 10,
-            "failureThreshold": Noted(wait, "Weights come at 150 MB/s at first, then load."),
+            "failureThreshold": Noted(wait, waited_for(deployment.node.kind)),
         },
         "readinessProbe": check | _patience(software.engine),
         "livenessProbe": check | {"periodSeconds": 15, "timeoutSeconds": 5, "failureThreshold": 4},
