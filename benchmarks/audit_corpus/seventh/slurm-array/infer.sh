@@ -3,7 +3,7 @@
 #SBATCH --array=0-63
 #SBATCH -p gpu  #! no-gpu
 #SBATCH -c 8
-#SBATCH --mem=8G  #! host-memory
+#SBATCH --mem=8G
 #SBATCH -t 04:00:00
 #SBATCH -o caption.log  #! two-writers
 

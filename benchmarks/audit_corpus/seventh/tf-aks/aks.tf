@@ -22,7 +22,7 @@ resource "azurerm_kubernetes_cluster_node_pool" "a100" {
   auto_scaling_enabled  = true
   min_count             = 4
   max_count             = 2  #! bounds
-  os_disk_size_gb       = 64  #! disk-too-small
+  os_disk_size_gb       = 64
   priority              = "Spot"
   eviction_policy       = "Delete"
   spot_max_price        = -1

@@ -33,7 +33,7 @@ resource "aws_security_group" "notebook" {
   }
 }
 
-resource "aws_instance" "notebook" {
+resource "aws_instance" "notebook" {  #! open-secrets, open-secrets
   ami                         = data.aws_ami.ubuntu.id  #! ami-without-driver
   instance_type               = "p3.8xlarge"
   subnet_id                   = var.subnet_id
