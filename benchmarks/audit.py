@@ -31,8 +31,8 @@ out, and true findings were marked.
 in the styles of Ollama, ComfyUI, Triton, MPI and elastic jobs, charts, eksctl, Karpenter, Terraform of three clouds, images,
 Compose, Slurm, SkyPilot, Ray, KServe and Neuron: 68.8% were found at first sight (95 of 138), 70.3% counting those that another
 rule or another file says; 27 of 125 findings had no mark, of which one was wrong (a pool that Azure taints itself, 0.8%), and
-the clean twins had none. checkov found 6.5%. Rules were widened by kind of fault after that; four marks that were no faults were
-taken out, and true findings were marked.
+the clean twins had none. checkov found 6.5%. Rules were widened by kind of fault after that; four marks that were no faults
+were taken out, and true findings were marked.
 
 On 232 manifests of public projects (KubeRay, LeaderWorkerSet, Kubeflow, Karpenter, Gateway API; none kept here), 41 findings
 were of other things than limits, users, probes, taints and versions: 19 were wrong or said twice. Rules were corrected

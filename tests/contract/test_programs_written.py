@@ -55,3 +55,10 @@ def test_a_plan_that_our_program_cannot_run_says_why_it_is_not_written() -> None
         ):
             silent.append(name)
     assert silent == []
+
+
+def test_what_runs_in_no_image_brings_the_program_and_its_packages() -> None:
+    made = rendered(on_few_offers("finetune"), "skypilot")
+    assert {"finetune.py", "finetune.json", "finetune-requirements.txt"} <= set(made)
+    assert "pip install --requirement finetune-requirements.txt" in made["task.yaml"]
+    assert "comes with the image" not in made["task.yaml"]

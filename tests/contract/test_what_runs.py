@@ -304,7 +304,7 @@ def test_a_stage_hands_over_what_its_command_writes() -> None:
 
 def test_neuron_training_has_a_rank_for_each_core() -> None:
     each = processes(NEURON)
-    assert each == NEURON.node.chips * NEURON.node.cores
+    assert each == NEURON.node.chips * (NEURON.node.cores or 0)
     counted = re.compile(r"--nproc[-_]per[-_]node[=\s\"',]+(\d+)|numProcPerNode: (\d+)|slotsPerWorker: (\d+)")
 
     def wrong(name: str) -> list[str]:

@@ -569,7 +569,7 @@ def _wait_for_all(one: FirstWait, number: float) -> FirstWait:
     return FirstWait(absent, float(np.trapezoid(waiting, hours)) / max(absent, 1e-12))
 
 
-def _read_whole(file: dict[str, Any], layer: Layer) -> float:
+def _read_whole(file: Mapping[str, Any], layer: Layer) -> float:
     """Bytes that each GPU reads before ranks divide them: all weights of four bits."""
     return 0.29 * 2 * layer.parameters if file.get("method") == "qlora" else 0.0
 

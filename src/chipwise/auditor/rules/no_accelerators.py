@@ -43,8 +43,8 @@ def check(sources: Sources) -> Iterator[Finding]:
                 fix = "Add nvidia.com/gpu (or the device that it is made for) to its limits."
                 yield _finding(pod.owner.path, line_of(container, "image"), message, fix)
         yield from _runtime_only(pod) if id(pod.owner) not in served else ()
-    for task in tasks_of(sources):
-        yield from _partition(task)
+    for script in tasks_of(sources):
+        yield from _partition(script)
     for compose in sources.compose:
         for name, service in mapped(compose.body.get("services")).items():
             devices = look(service, "deploy", "resources", "reservations", "devices") or look(service, "gpus")

@@ -124,7 +124,7 @@ class Splits:
 
     def _runs_as_it_is(self, table: Array, capacity: float) -> NDArray[np.bool_]:
         """Rows that our own program can run."""
-        whole = np.all(table[:, [TP, PP, CP, EP]] == 1, axis=1)
+        whole: NDArray[np.bool_] = (table[:, [TP, PP, CP, EP]] == 1).all(axis=1)
         if not recipe.loads(self._job.method, 2.0 * self._job.layer.parameters, capacity):
             whole &= table[:, SHARD] < 2
         return whole

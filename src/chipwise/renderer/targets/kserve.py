@@ -143,7 +143,7 @@ def inference_service(deployment: Deployment) -> Object:
         "labels": labels(deployment),
         **pod,
         "model": {
-            "modelFormat": {"name": Noted(FORMAT, "With another, and no storage, KServe expects several models and adds an agent.")},
+            "modelFormat": {"name": Noted(FORMAT, "With another, and no storage, KServe adds an agent for several models.")},
             "runtime": deployment.name,
         },
     }

@@ -7,9 +7,9 @@ import re
 from chipwise.renderer.deployment import BUSY, Deployment, Form, Node, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
-from chipwise.renderer.launch import nodes
+from chipwise.renderer.launch import finetuning, nodes
 from chipwise.renderer.launch.health import listens
-from chipwise.renderer.launch.program_notes import program_note
+from chipwise.renderer.launch.program_notes import OTHER, program_note
 from chipwise.renderer.launch.starting import (
     RENDEZVOUS_PORT,
     SHARD_DIGITS,
@@ -124,11 +124,16 @@ def render(deployment: Deployment) -> list[File]:
     files = [File("task.yaml", document(task, title=f"{heading(deployment)}\n{_usage(deployment)}"))]
     if _job_count(deployment) > 1:
         files.append(File("submit.sh", _submit(deployment), executable=True))
-    return files
+    return [*files, *(finetuning.files(deployment) if finetuning.is_written(deployment) else [])]
 
 
 def _refuse(deployment: Deployment) -> None:
-    node = deployment.node
+    node, software = deployment.node, deployment.software
+    if node.kind == "gpu" and node.vendor == "AMD" and software.built and software.purpose == "pytorch":
+        raise CannotRender(
+            "SkyPilot would install PyTorch on the machine, and a release for AMD's GPUs comes with their drivers' images.",
+            remedy="Give program.image with one of ROCm, or take --to kubernetes or slurm.",
+        )
     match deployment.form:
         case Form.PIPELINE:
             raise CannotRender(
@@ -296,6 +301,8 @@ def _setup(deployment: Deployment) -> str:
         lines += [f"sudo mkdir -p {' '.join(loose)}", f'sudo chown "$(id -u)" {" ".join(loose)}']
     if software.built:
         lines += [f"pip install {word}" for word in _framework(deployment)]
+        if finetuning.is_written(deployment):
+            lines.append(f"pip install --requirement {finetuning.REQUIREMENTS}")
         if software.requirements is not None:
             lines.append(f"pip install --requirement {software.requirements}")
         if software.framework == "mpi":
@@ -346,7 +353,8 @@ def _run(deployment: Deployment) -> str:
             'for pid in "${pids[@]}"; do wait "$pid"; done',
         ]
         return "\n".join(lines) + "\n"
-    if note := program_note(deployment):
+    written = f"finetune.py and its settings lie beside this file, in the workdir. {OTHER}"
+    if note := written if finetuning.is_written(deployment) else program_note(deployment):
         lines.append(f"# {note}")
     if run_machines(deployment) > 1:
         first = 'FIRST="$(echo "$SKYPILOT_NODE_IPS" | head -n 1)"'
