@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import chipwise as cw
 from command import Chipwise
 
 pytestmark = pytest.mark.real_catalog
@@ -96,3 +97,10 @@ def test_a_memory_below_zero_is_refused(chipwise: Chipwise) -> None:
     refused = chipwise("machines", "--memory", "-1GB")
     assert (refused.code, "-1GB is below zero" in refused.err) == (2, True)
     assert chipwise("machines", "--memory", "-1").code == 2
+
+
+def test_fine_tuning_without_a_method_trains_adapters(chipwise: Chipwise) -> None:
+    asked = ("--samples", "1k", "--seq", "512", "--cloud", "aws")
+    named = planned(chipwise, "llama-3.1-8b", "--finetune", "lora", *asked)
+    assert planned(chipwise, "llama-3.1-8b", "--finetune", *asked) == named
+    assert cw.plan("llama-3.1-8b", finetune=True, samples="1k", seq=512, cloud="aws").to_dict() == named

@@ -61,7 +61,13 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option("--output", type=WholeNumber(), default=None, help="Tokens per answer.")
 @click.option("--steps", type=WholeNumber(1, 10_000), default=None, help="Denoising steps per image; 30 unless given.")
 @click.option("--train", is_flag=True, help="Without a file: train MODEL on --tokens or --samples.")
-@click.option("--finetune", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Without a file: fine-tune MODEL.")
+@click.option(
+    "--finetune",
+    type=click.Choice(["full", "lora", "qlora"]),
+    is_flag=False,
+    flag_value="lora",
+    help="Without a file: fine-tune MODEL; lora unless given.",
+)
 @click.option("--batch", is_flag=True, help="Without a file: run MODEL once over --samples inputs.")
 @click.option("--tokens", default=None, help="Tokens to train on: 2B.")
 @click.option("--samples", default=None, help="Samples to train on or to process: 50k.")
@@ -117,7 +123,7 @@ def plan(
       chipwise plan llama-3.1-8b --serve --rps 5 --input 500 --output 200
       chipwise plan llama-3.1-8b --serve --peak 9 --low 0.5 --shape evening \\
           --input 500 --output 200
-      chipwise plan llama-3.1-8b --finetune lora --samples 50k --chip h100 --spot
+      chipwise plan llama-3.1-8b --finetune --samples 50k --chip h100 --spot
       chipwise plan workload.yaml --cloud aws,gcp --region EU --on-demand
       chipwise plan workload.yaml --objective carbon --full
       chipwise plan workload.yaml --why h100,mi300x

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 GOALS = ("ttft", "tpot", "latency")
 DAY = ("peak", "low", "shape")
+DEFAULT_METHOD = "lora"  # of fine-tuning, where the command line or the call names none
 KINDS = ("serve", "train", "finetune", "batch")
 _LEARNING = ("tokens", "samples", "seq", "precision", "deadline", "confidence", "budget")
 _OF_KIND: Mapping[str, tuple[str, ...]] = {  # options that say something of each kind
@@ -130,7 +131,7 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
         if options.get("seq"):
             work["sequence_length"] = options["seq"]
         if kind == "finetune":
-            work["method"] = options["finetune"]
+            work["method"] = DEFAULT_METHOD if options["finetune"] is True else options["finetune"]
     if options.get("steps"):
         work["steps"] = options["steps"]
     goals = goals_of(options)

@@ -52,8 +52,8 @@ class WorkloadOptions(TypedDict, total=False):
     """Whole answer, as 5s."""
     train: bool
     """Train the model on `tokens`."""
-    finetune: str
-    """Fine-tune it on `tokens`: full, lora or qlora."""
+    finetune: bool | str
+    """Fine-tune it on `tokens`: full, lora or qlora; True means lora."""
     batch: bool
     """Run the model once over `samples` inputs."""
     tokens: str | int
