@@ -37,9 +37,9 @@ def _is_silent(file: File) -> bool:
     return file.path.endswith(_WITHOUT_COMMENTS)
 
 
-def _marked(file: File, images: Mapping[str, str], others: set[str]) -> str:
+def _marked(file: File, images: Mapping[str, str], elsewhere: set[str]) -> str:
     """Below the comments at its top, where every language of ours takes another."""
-    found_images = [image for image in images if image in file.text or image in others]
+    found_images = [image for image in images if image in file.text or image in elsewhere]
     if not found_images or _is_silent(file):
         return file.text
     lines = file.text.splitlines(keepends=True)

@@ -98,10 +98,10 @@ def _slice(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
         return
     shape = next((text_of(one.get("tpu_topology")) for one in inner(block.body, "placement_policy")), "")
     machine = next((text_of(one.get("machine_type")) for one in inner(block.body, "node_config")), "")
-    each, count = _TPU_HOST.search(machine), text_of(block.body.get("node_count"))
-    if not each or not _SHAPE.fullmatch(shape) or not count.isdecimal():
+    host_chips, count = _TPU_HOST.search(machine), text_of(block.body.get("node_count"))
+    if not host_chips or not _SHAPE.fullmatch(shape) or not count.isdecimal():
         return
-    hosts = prod(int(side) for side in shape.split("x")) // int(each[1])
+    hosts = prod(int(side) for side in shape.split("x")) // int(host_chips[1])
     if hosts and int(count) != hosts:
         message = f"{block.title}: {shape} takes {hosts} machines of {machine}, and {count} are asked for"
         yield _finding(block.path, line_inside(sources, block, "tpu_topology"), message, f"Set node_count = {hosts}.")

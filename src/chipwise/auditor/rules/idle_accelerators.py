@@ -67,14 +67,14 @@ def _waiting(sources: Sources) -> Iterator[Finding]:
     for block in (one for one in sources.blocks if one.labels[:1] == ("aws_batch_compute_environment",)):
         for resources in inner(block.body, "compute_resources"):
             names = [text_of(name) for name in listed(resources.get("instance_type"))]
-            least = text_of(resources.get("min_vcpus"))
-            if any(map(accelerated, names)) and least.isdecimal() and int(least):
+            vcpus = text_of(resources.get("min_vcpus"))
+            if any(map(accelerated, names)) and vcpus.isdecimal() and int(vcpus):
                 yield Finding(
                     rule="idle-accelerators",
                     weight=Weight.MEDIUM,
                     path=block.path,
                     line=line_inside(sources, block, "min_vcpus"),
-                    what=f"{block.title} keeps machines with accelerators for {least} vCPUs while no job waits",
+                    what=f"{block.title} keeps machines with accelerators for {vcpus} vCPUs while no job waits",
                     fix="Set min_vcpus = 0.",
                 )
 

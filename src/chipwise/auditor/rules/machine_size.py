@@ -23,8 +23,8 @@ def check(sources: Sources) -> Iterator[Finding]:
     by_pool = {manifest.name: _pool_machines(spec) for manifest, spec in pools(sources)}
     yield from _batch(sources)
     for pod in pods_of(sources, partial=True):
-        named = node_labels(pod.spec).get("karpenter.sh/nodepool", ())
-        machines = machines_for(pod) or tuple(one for name in named for one in by_pool.get(name, ()))
+        pool_names = node_labels(pod.spec).get("karpenter.sh/nodepool", ())
+        machines = machines_for(pod) or tuple(one for name in pool_names for one in by_pool.get(name, ()))
         for name, wanted, place in _requested(pod) if machines else ():
             capacity = max((_has(machine, name) for machine in machines), default=0.0)
             if capacity and wanted > capacity:
@@ -43,9 +43,9 @@ def _pool_machines(spec: Located) -> tuple[Machine, ...]:
     """Those that a pool of Karpenter names."""
     names = [
         str(value)
-        for one in listed(look(spec, "requirements"))
-        if look(one, "key") == "node.kubernetes.io/instance-type" and look(one, "operator") == "In"
-        for value in listed(look(one, "values"))
+        for requirement in listed(look(spec, "requirements"))
+        if look(requirement, "key") == "node.kubernetes.io/instance-type" and look(requirement, "operator") == "In"
+        for value in listed(look(requirement, "values"))
     ]
     return tuple(machine for name in names for machine in machines_named(name))
 
@@ -60,19 +60,19 @@ def _batch(sources: Sources) -> Iterator[Finding]:
         for name in listed(resources.get("instance_type"))
     ]
     machines = [machine for name in names for machine in machines_named(name)]
-    most = max((machine.chips or 0 for machine in machines), default=0)
-    if not most or any("." not in name for name in names):  # a family has larger ones
+    machine_gpus = max((machine.chips or 0 for machine in machines), default=0)
+    if not machine_gpus or any("." not in name for name in names):  # a family has larger ones
         return
     for block in (one for one in sources.blocks if one.labels[:1] == ("aws_batch_job_definition",)):
         for number, row in rows_of(sources, block):
-            asked = _GPUS.search(row)
-            if asked and int(asked[1]) > most:
+            job_gpus = _GPUS.search(row)
+            if job_gpus and int(job_gpus[1]) > machine_gpus:
                 yield Finding(
                     rule="machine-size",
                     weight=Weight.HIGH,
                     path=block.path,
                     line=number,
-                    what=f"{block.title} asks for {asked[1]} GPUs, and the largest machine of its environment has {most}",
+                    what=f"{block.title} asks for {job_gpus[1]} GPUs, and its largest machine has {machine_gpus}",
                     fix="Ask for less, or name a larger machine.",
                 )
 

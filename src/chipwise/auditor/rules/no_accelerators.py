@@ -62,9 +62,9 @@ def check(sources: Sources) -> Iterator[Finding]:
 
 def _runtime_only(pod: Pod) -> Iterator[Finding]:
     """The runtime of NVIDIA without a device: what it shows is nothing, or what belongs to others."""
-    shown = {name for container in pod.containers for name, _, _ in variables(container)}
-    given = shown & set(_VISIBLE) or pod.spec.get("resourceClaims") or any(_claims(one) for one in pod.containers)
-    if pod.spec.get("runtimeClassName") == "nvidia" and pod.owner.kind != "DaemonSet" and not given:
+    settings = {name for container in pod.containers for name, _, _ in variables(container)}
+    has_device = settings & set(_VISIBLE) or pod.spec.get("resourceClaims") or any(_claims(one) for one in pod.containers)
+    if pod.spec.get("runtimeClassName") == "nvidia" and pod.owner.kind != "DaemonSet" and not has_device:
         message = f"{pod.owner.title} takes the runtime nvidia and asks for no GPU"
         line = line_of(pod.spec, "runtimeClassName")
         also = tuple((pod.owner.path, line_of(one, "resources", "limits")) for one in pod.mains)

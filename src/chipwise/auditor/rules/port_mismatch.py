@@ -128,10 +128,10 @@ def _compose(compose: Manifest) -> Iterator[Finding]:
         settings = service.get("environment")
         for key, value in mapped(settings).items():
             line = line_of(settings, key)
-            for other, port in _ADDRESS.findall(str(value)):
-                if other in listening and int(port) != listening[other]:
-                    message = f"service {name}: {key} leads to port {port} of {other}, which listens on {listening[other]}"
-                    yield _finding(compose.path, line, message, f"Use {other}:{listening[other]}.", Weight.HIGH)
+            for host, port in _ADDRESS.findall(str(value)):
+                if host in listening and int(port) != listening[host]:
+                    message = f"service {name}: {key} leads to port {port} of {host}, which listens on {listening[host]}"
+                    yield _finding(compose.path, line, message, f"Use {host}:{listening[host]}.", Weight.HIGH)
 
 
 def _opened(service: Located) -> Number | None:

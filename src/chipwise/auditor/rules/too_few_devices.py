@@ -117,8 +117,8 @@ def _ray_job(manifest: Manifest) -> Iterator[Finding]:
     devices = 0
     for pod in pods_in(manifest):
         group = next((one for one in reversed(pod.above) if "rayStartParams" in one), None)
-        most = max(whole_number(look(group, "maxReplicas")), whole_number(look(group, "replicas")), 1)
-        devices += most * sum(count for name, count in pod.chips.items() if name in _GPUS)
+        replicas = max(whole_number(look(group, "maxReplicas")), whole_number(look(group, "replicas")), 1)
+        devices += replicas * sum(count for name, count in pod.chips.items() if name in _GPUS)
     if workers and on_devices and devices and workers.value > devices:
         message = f"{manifest.title} starts {workers.value} workers with a GPU each, and its cluster has {devices}"
         yield _finding(manifest.path, workers.line, message, workers.value)

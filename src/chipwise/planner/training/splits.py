@@ -124,10 +124,10 @@ class Splits:
 
     def _runs_as_it_is(self, table: Array, capacity: float) -> NDArray[np.bool_]:
         """Rows that our own program can run."""
-        whole: NDArray[np.bool_] = (table[:, [TP, PP, CP, EP]] == 1).all(axis=1)
+        uncut: NDArray[np.bool_] = (table[:, [TP, PP, CP, EP]] == 1).all(axis=1)
         if not recipe.loads(self._job.method, 2.0 * self._job.layer.parameters, capacity):
-            whole &= table[:, SHARD] < 2
-        return whole
+            uncut &= table[:, SHARD] < 2
+        return uncut
 
     def _fitting(self, capacity: float) -> NDArray[np.bool_]:
         """Rows that fit while the next micro-batch of the same split does not."""

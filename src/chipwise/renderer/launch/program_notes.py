@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.launch import finetuning
 
-OTHER = "For another, program.command of the workload."
+OWN_PROGRAM = "For another, program.command of the workload."
 _YOURS = "put your own into program.command of the workload."
 
 
@@ -15,7 +15,7 @@ def program_note(deployment: Deployment) -> str:
     if software.is_custom or software.engine:
         return ""
     if finetuning.is_written(deployment):
-        return f"finetune.py comes with the image: `--to dockerfile` writes both. {OTHER}"
+        return f"finetune.py comes with the image: `--to dockerfile` writes both. {OWN_PROGRAM}"
     if deployment.kind == "finetune":
         return f"No finetune.py is written, since {finetuning.obstacle(deployment)}: {_YOURS}"
     return f"The usual program of its kind: {_YOURS}"

@@ -9,7 +9,7 @@ from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import finetuning, nodes
 from chipwise.renderer.launch.health import listens
-from chipwise.renderer.launch.program_notes import OTHER, program_note
+from chipwise.renderer.launch.program_notes import OWN_PROGRAM, program_note
 from chipwise.renderer.launch.starting import (
     RENDEZVOUS_PORT,
     SHARD_DIGITS,
@@ -353,7 +353,7 @@ def _run(deployment: Deployment) -> str:
             'for pid in "${pids[@]}"; do wait "$pid"; done',
         ]
         return "\n".join(lines) + "\n"
-    written = f"finetune.py and its settings lie beside this file, in the workdir. {OTHER}"
+    written = f"finetune.py and its settings lie beside this file, in the workdir. {OWN_PROGRAM}"
     if note := written if finetuning.is_written(deployment) else program_note(deployment):
         lines.append(f"# {note}")
     if run_machines(deployment) > 1:
