@@ -165,9 +165,6 @@ def ask_readable(session: Session, names: Sequence[str], wish: Wish) -> tuple[li
                 continue
             ids.append(job.id)
             runtime.awake(job)
-            here = request.is_command and runs_here(job.spec.engine)
-            if here and (unseen := place.unseen_gpus(session, job.spec.needs.gpus)):
-                say(f"{job.id}: {unseen}")
     if refused is not None and not ids:
         raise refused
     return ids, damaged
