@@ -10,6 +10,7 @@ from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import finetuning, nodes
 from chipwise.renderer.launch.health import listens
 from chipwise.renderer.launch.program_notes import OWN_PROGRAM, program_note
+from chipwise.renderer.launch.sky_chips import CHIP_NAMES
 from chipwise.renderer.launch.starting import (
     RENDEZVOUS_PORT,
     SHARD_DIGITS,
@@ -63,36 +64,6 @@ _CLOUDS = {
 }
 _STORES = {"aws": "s3", "gcp": "gcs", "azure": "azure", "oci": "oci", "nebius": "nebius", "ibm": "ibm"}
 _SCHEMES = {"s3": "s3", "gs": "gcs", "az": "azure"}
-# SkyPilot's names, where they are not ours; a chip that is not here has its name in both.
-_CHIPS = {
-    "V100-16": "V100",
-    "V100-32": "V100-32GB",
-    "V100-PCIe": "V100",
-    "P100-SXM2": "P100",
-    "A100-40": "A100",
-    "A100-40-PCIe": "A100",
-    "A100-80": "A100-80GB",
-    "A100-80-PCIe": "A100-80GB",
-    "H100-SXM": "H100",
-    "H100-PCIe": "H100",
-    "H100-NVL": "H100NVL",
-    "H200-NVL": "H200NVL",
-    "H200-SXM": "H200",
-    "RTX-3090": "RTX3090",
-    "RTX-4090": "RTX4090",
-    "RTX-5090": "RTX5090",
-    "RTX-A4000": "RTXA4000",
-    "RTX-A5000": "RTXA5000",
-    "RTX-A6000": "RTXA6000",
-    "RTX-4000-Ada": "RTX4000-Ada",
-    "RTX-6000-Ada": "RTX6000-Ada",
-    "Quadro-RTX-6000": "RTX6000",
-    "RTX-PRO-6000-SE": "RTXPRO6000",
-    "RTX-PRO-6000-WS": "RTXPRO6000",
-    "Radeon-Pro-V520": "Radeon Pro V520",
-    "Inferentia1": "Inferentia",
-    "Trainium1": "Trainium",
-}
 
 
 def render(deployment: Deployment) -> list[File]:
@@ -175,7 +146,7 @@ def accelerator(node: Node, count: int) -> str | None:
         return None
     if node.kind == "tpu":
         return f"{node.machine.lower()}:1" if node.machine.lower().startswith("tpu-") else None
-    return f"{_CHIPS.get(node.chip, node.chip)}:{count if node.share == 1 else f'{node.share:g}'}"
+    return f"{CHIP_NAMES.get(node.chip, node.chip)}:{count if node.share == 1 else f'{node.share:g}'}"
 
 
 def _devices(deployment: Deployment) -> list[Yaml]:
