@@ -349,8 +349,11 @@ class Brute:
         hardware = Hardware.of(Coded.of(shape.part), self.fleet.parts.by_name, column(float(shape.chips)), column(shape.fabric))
         step = predict_training.predict(predict_training.Training(many, Coded.of(name), hardware, setup), self.model).step
         needed = training_memory(many, setup).total
-        safe = needed <= 0.95 * shape.memory_bytes
-        fits = safe if safe.any() else needed <= shape.memory_bytes  # what fills a chip counts only where nothing else fits
+        fits = needed < 0  # what fills a chip counts only where nothing else fits, what our program cannot run in the end
+        runnable = (tp * pp * cp * ep == 1) & ((shard < 2) | (_read_whole(file, layer) < 0.85 * shape.memory_bytes))
+        runnable |= file["kind"] != "finetune" or part.kind != "gpu"
+        for rows_of, share in product((runnable, True), (0.95, 1.0)):
+            fits = fits if fits.any() else rows_of & (needed <= share * shape.memory_bytes)
         columns = zip(pp, tp, cp, ep, step.value, step.high, fits, strict=True)
         steps = [(cut, float(one), float(high)) for *cut, one, high, fine in columns if fine]
         fastest = min((one for _, one, _ in steps), default=inf)
@@ -568,6 +571,11 @@ def _wait_for_all(one: FirstWait, number: float) -> FirstWait:
     waiting = 1 - (1 - one.absent * np.exp(-hours / max(one.hours, 1e-9))) ** number
     absent = 1 - (1 - one.absent) ** number
     return FirstWait(absent, float(np.trapezoid(waiting, hours)) / max(absent, 1e-12))
+
+
+def _read_whole(file: Mapping[str, Any], layer: Layer) -> float:
+    """Bytes that each GPU reads before ranks divide them: all weights of four bits."""
+    return 0.29 * 2 * layer.parameters if file.get("method") == "qlora" else 0.0
 
 
 def _splits(layer: Layer, chips: int, node: int, piped: bool, seq: int, batch: int) -> Iterator[tuple[int, ...]]:
