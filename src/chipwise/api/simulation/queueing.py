@@ -13,7 +13,7 @@ import numpy as np
 from chipwise.adapters.policy_files import queue_policy
 from chipwise.api.simulation.policies import content_of, trace_files
 from chipwise.errors import BadInput, UnknownName
-from chipwise.scale.queue import BeginQueue, Cluster, NodeGroup, QueueJob, QueueSettings
+from chipwise.scale.queue import MOST_GPUS, BeginQueue, Cluster, NodeGroup, QueueJob, QueueSettings
 from chipwise.scale.queue_traces import GAVEL_CLUSTER, SIA_CLUSTER, gavel_jobs, read_jobs, read_nodes
 from chipwise.scale.simulator.placement import Placement
 from chipwise.scale.simulator.queue import Costs, Failure, QueueOutcome, play_queue
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 DEFAULT_POLICIES = ("fifo", "backfill", "shortest-estimate", "least-attained", "fair-share")
 LOAD = 0.8  # of a cluster that nobody described
+MOST_ERROR = 10.0  # of estimates, as the standard deviation of their logarithm
 PER_MACHINE = 8
-_HOPELESS = 100.0  # times the time that the jobs need without failures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +150,10 @@ def queue_scene(question: QueueQuestion) -> QueueScene:
         cluster = _cluster(jobs, question)
     first_s = min(job.arrival_s for job in jobs)
     chance = np.random.default_rng([question.seed, 2])
+    if not 0.0 <= question.estimate_error <= MOST_ERROR:
+        raise BadInput(
+            f"--estimate-error {question.estimate_error:g} is not possible.", remedy=f"Allowed: 0 to {MOST_ERROR:g}."
+        )
     errors = np.exp(question.estimate_error * chance.standard_normal(len(jobs)))
     known = tuple(
         replace(
@@ -166,18 +170,16 @@ def queue_scene(question: QueueQuestion) -> QueueScene:
 
 
 def _failures(jobs: tuple[QueueJob, ...], cluster: Cluster, question: QueueQuestion) -> Iterable[Failure]:
-    from chipwise.scale.simulator.queue_synthetic import FailingMachines
+    from chipwise.scale.simulator.queue_synthetic import HOPELESS, FailingMachines
 
     if question.failure_s is None:
         return ()
-    if question.failure_s <= 0.0:
-        raise BadInput("--failures-every must be above zero.")
     needed_s = max(sum(job.work_s * job.gpus for job in jobs) / cluster.gpus, max(job.work_s for job in jobs))
     return FailingMachines(
         cluster=cluster,
         between_s=question.failure_s,
         repair_s=question.repair_s,
-        hopeless_s=max(job.arrival_s for job in jobs) + _HOPELESS * (needed_s + question.failure_s),
+        hopeless_s=HOPELESS * (max(job.arrival_s for job in jobs) + needed_s),
         seed=question.seed,
     )
 
@@ -193,6 +195,11 @@ def _cluster(jobs: list[QueueJob], question: QueueQuestion) -> Cluster:
     arrivals = [job.arrival_s for job in jobs]
     span_s = max(max(arrivals) - min(arrivals), max(job.work_s for job in jobs))
     wanted = max(sum(job.work_s * job.gpus for job in jobs) / span_s / LOAD, max(job.gpus for job in jobs))
+    if wanted > MOST_GPUS:
+        raise BadInput(
+            f"These jobs need a cluster of {wanted:,.0f} GPUs, and at most {MOST_GPUS:,} are simulated.",
+            remedy="Give fewer jobs at a time, or the size of the cluster with --gpus.",
+        )
     return Cluster((NodeGroup("gpu", size, ceil(wanted / size)),))
 
 

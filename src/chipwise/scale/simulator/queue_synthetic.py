@@ -19,6 +19,9 @@ from chipwise.scale.simulator.queue import Failure
 _SIZES = (1, 2, 4, 8)
 _SHARES = (0.7, 0.1, 0.12, 0.08)
 _DAY_S = 86400.0
+HOPELESS = 100.0  # times the time that the jobs need without failures
+_MOST_MEDIAN_S, _MOST_SPREAD = 1e8, 5.0
+_MOST_FAILURES = 5_000_000
 
 
 def synthetic_jobs(
@@ -27,6 +30,11 @@ def synthetic_jobs(
     """`spread`: the standard deviation of the logarithm of durations."""
     if count < 1 or teams < 1 or per_hour <= 0.0 or median_s <= 0.0 or spread < 0.0:
         raise BadInput("Jobs, teams, rate and durations of a synthetic queue must be above zero.")
+    if not (1e-6 <= per_hour <= 1e12 and median_s <= _MOST_MEDIAN_S and spread <= _MOST_SPREAD):
+        raise BadInput(
+            f"A synthetic queue with rate={per_hour:g}, median={median_s:g} and spread={spread:g} is not possible.",
+            remedy=f"Allowed: rates from 1e-6 to 1e12, medians up to {_MOST_MEDIAN_S:g}, spreads up to {_MOST_SPREAD:g}.",
+        )
     chance = np.random.default_rng(seed)
     gaps = chance.exponential(3600.0 / per_hour, count)
     bursts = np.where(chance.random(count) < 0.3, 0.05, 1.0)
@@ -60,10 +68,22 @@ class FailingMachines:
     hopeless_s: float  # a queue that is not empty by then never will be
     seed: int
 
+    def __post_init__(self) -> None:
+        if not (self.between_s > 0.0 and self.repair_s >= 0.0):
+            raise BadInput("The time between failures must be above zero, and that of a repair not below.")
+        if self.nodes * self.hopeless_s / HOPELESS / (self.between_s + self.repair_s) > _MOST_FAILURES:
+            raise BadInput(
+                f"A failure of each of {self.nodes:,} machines every {self.between_s:g} s is too much to simulate.",
+                remedy=f"At most {_MOST_FAILURES:,} failures are played: give a longer --failures-every.",
+            )
+
+    @property
+    def nodes(self) -> int:
+        return sum(group.count for group in self.cluster.groups)
+
     def __iter__(self) -> Iterator[Failure]:
         chance = np.random.default_rng([self.seed, 1])
-        nodes = sum(group.count for group in self.cluster.groups)
-        coming = [(float(up_s), node) for node, up_s in enumerate(chance.exponential(self.between_s, nodes))]
+        coming = [(float(up_s), node) for node, up_s in enumerate(chance.exponential(self.between_s, self.nodes))]
         heapify(coming)
         while coming[0][0] < self.hopeless_s:
             at_s, node = coming[0]
@@ -71,6 +91,6 @@ class FailingMachines:
             yield Failure(at_s=at_s, node=node, repaired_s=repaired_s)
             heapreplace(coming, (repaired_s + float(chance.exponential(self.between_s)), node))
         raise BadInput(
-            "Machines fail so often that the jobs would not finish in 100 times the time that they need.",
+            f"Machines fail so often that the jobs would not finish in {HOPELESS:.0f} times the time that they need.",
             remedy="Raise --failures-every, or lower --checkpoint-every.",
         )
