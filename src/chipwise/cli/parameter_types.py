@@ -57,6 +57,20 @@ class AboveZero(click.ParamType[float]):
         return number
 
 
+class RequestRate(AboveZero):
+    """Requests per second: 5, 5/s, 300/min, "5 req/s"."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from chipwise.errors import BadInput
+        from chipwise.units import parse_rate
+
+        try:
+            value = parse_rate(str(value), "req", "request", "requests", "rps", "qps")
+        except BadInput:
+            pass  # what is possible is said of any number
+        return super().convert(value, param, ctx)
+
+
 class Duration(click.ParamType[float]):
     """Seconds, from text such as 800ms."""
 

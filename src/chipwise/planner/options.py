@@ -85,7 +85,28 @@ def constrained(names: Names, text: str, path: str, wanted: Constraints) -> str:
     changes |= {key: value for key, value in single.items() if value} | ({"large": True} if wanted.large else {})
     if regions or countries:  # a file's own are replaced by those that are asked for
         changes |= {"regions": regions, "countries": countries}
-    return _with_changes(text, path, changes | _parsed(wanted.limits))
+    limits = _parsed(wanted.limits)
+    _refuse_two_answers(changes, limits)
+    return _with_changes(text, path, changes | limits)
+
+
+_OPTION_OF = {"clouds": "--cloud", "regions": "--region", "countries": "--country", "chips": "--chip"}
+
+
+def _refuse_two_answers(flags: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
+    """A limit that an option and --limit state differently."""
+    for key, value in limits.items():
+        own = flags.get(key)
+        if not own or _as_set(own) == _as_set(value):
+            continue
+        flag = f"--{own[0]}" if key == "purchase" else _OPTION_OF.get(key, f"--{key.replace('_', '-')}")
+        shown = ",".join(map(str, _as_list(value))) if isinstance(value, str | list | tuple) else str(value)
+        raise BadInput(f"{flag} and --limit {key}={shown} cannot be combined.", remedy="Give one of them.")
+
+
+def _as_set(value: Any) -> set[str]:
+    listed = value if isinstance(value, list | tuple) else [value]
+    return {str(item).casefold() for item in listed}
 
 
 def known_country(text: str) -> str:
@@ -219,17 +240,47 @@ def goals_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return goals | {name: options[name] for name in ("deadline", "confidence", "budget") if options.get(name)}
 
 
-_OVER_FILE = ("rps", "input", "output")  # options of a service that replace what a file says
+_OVER_SERVICE = ("rps", "input", "output")  # options of a service that replace what a file says
+OVER_FILE = (*_OVER_SERVICE, "precision", *GOALS, "deadline", "confidence", "budget")  # that replace what any file says
+_ENDLESS = ("serve", "stream", "interactive")  # kinds that run without an end
+_WITH_PRECISION = (*KINDS, "hpc")  # kinds that state one precision
 
 
 def replacing_file(options: Iterable[str]) -> frozenset[str]:
-    """Of these options those that replace what a file of a service says."""
-    return frozenset(options) & frozenset(_OVER_FILE)
+    """Of these options those that replace what a file says."""
+    return frozenset(options) & frozenset(OVER_FILE)
+
+
+def over_workload(text: str, path: str, options: Mapping[str, Any]) -> str:
+    """The same workload with the rate, lengths, precision and goals of these options in place of its own."""
+    stated = {name: options[name] for name in OVER_FILE if options.get(name) is not None}
+    if not stated:
+        return text
+    _refuse_for_kind(str(read_yaml(text, path).data.get("kind")), path, stated)
+    text = with_goals(with_service(text, path, stated), path, goals_of(stated))
+    precision = stated.get("precision")
+    if precision is None:
+        return text
+    changed = _with_changes(text, path, {"precision": precision}, "")
+    if str(precision).lower() != "any":
+        return changed
+    without = {name: value for name, value in read_yaml(changed, path).data.items() if name != "precision"}
+    return _with_changes(flat(without), path, {"precision": "any"})
+
+
+def _refuse_for_kind(kind: str, path: str, stated: Mapping[str, Any]) -> None:
+    """Goals that nothing of this kind is held against would be dropped without a word."""
+    if "deadline" in stated and kind in _ENDLESS:
+        raise BadInput(f"--deadline is for a job, and {path} is a service.", remedy="Leave it out: a service has no end.")
+    if (goals := [f"--{name}" for name in ("ttft", "tpot") if name in stated]) and kind != "serve":
+        raise BadInput(f"{', '.join(goals)} is for a service, and {path} is none.", remedy="Leave the option out.")
+    if "precision" in stated and kind not in _WITH_PRECISION:
+        raise BadInput(f"--precision does not go with {kind}, and {path} is of this kind.", remedy="Leave the option out.")
 
 
 def with_service(text: str, path: str, options: Mapping[str, Any]) -> str:
     """The same service with this rate and these lengths in place of the file's own."""
-    stated = {name: options[name] for name in _OVER_FILE if options.get(name) is not None}
+    stated = {name: options[name] for name in _OVER_SERVICE if options.get(name) is not None}
     if not stated:
         return text
     data = dict(read_yaml(text, path).data)
@@ -285,17 +336,16 @@ def with_limits(text: str, path: str, limits: Sequence[str]) -> str:
 
 
 def _with_changes(text: str, path: str, changes: Mapping[str, Any], part: str = "limits") -> str:
-    """Over the file and each of its environments, as JSON, which is YAML. `a.b` is the field b of the mapping a."""
+    """Over the file and each of its environments, as JSON, which is YAML. `a.b` is the field b of the mapping a; no part: the
+    whole file."""
     if not changes:
         return text
     data = dict(read_yaml(text, path).data)
     for key, value in changes.items():
-        data = _set(data, (part, *key.split(".")), value)
-    environments = data.get("environments")
-    if isinstance(environments, Mapping):
-        for key in changes:
-            environments = {name: _without(over, (part, *key.split("."))) for name, over in environments.items()}
-        data["environments"] = environments
+        steps = tuple(filter(None, (part, *key.split("."))))
+        data = _set(data, steps, value)
+        if isinstance(environments := data.get("environments"), Mapping):
+            data["environments"] = {name: _without(over, steps) for name, over in environments.items()}
     return flat(data)
 
 

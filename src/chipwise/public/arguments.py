@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.errors import BadInput
+from chipwise.public.python_values import as_plain
 
 _KINDS = {  # what it is, and what it looks like
     "str": ("a string", '"..."'),
@@ -42,8 +43,8 @@ def checked_call(
         bound = form.bind(*args, **keywords)
     except TypeError as error:
         raise BadInput(_why_unbound(function, form, args, keywords), remedy=_example(function)) from error
-    for name, value in bound.arguments.items():
-        parameter = form.parameters[name]
+    for name, given in bound.arguments.items():
+        parameter, value = form.parameters[name], as_plain(given)
         if parameter.kind is Parameter.VAR_POSITIONAL:
             bound.arguments[name] = tuple(_checked(function, name, str(parameter.annotation), one) for one in value)
         elif parameter.kind is Parameter.VAR_KEYWORD:
@@ -82,6 +83,8 @@ def _checked(function: Callable[..., Any], name: str, annotation: str, value: An
         return value  # everything is true or false
     if any(_is(value, kind) for kind in kinds):
         return value
+    if {"str", "Names"} & set(kinds) and (text := as_plain(value, with_paths=True)) != value:
+        return _checked(function, name, annotation, text)  # a path where a text is wanted
     if (number := _number(value, kinds)) is not None:
         return number
     wanted = " or ".join(dict.fromkeys(_KINDS[kind][0] for kind in kinds))

@@ -125,6 +125,8 @@ class DeployVerbs(Opened):
         from chipwise.api.audit import audit as ask
         from chipwise.auditor.auditing import audit as audit_texts
 
+        if not isinstance(path, Files) and not Path(path).exists():
+            raise BadInput(f"There is no {str(path)[:200]!r}.", remedy="Give a folder, a file or rendered files.")
         audited = audit_texts(path.items()) if isinstance(path, Files) else ask(str(path))
         if not audited.audited and not audited.findings:
             reason = f" Skipped: {'; '.join(audited.skipped[:3])}." if audited.skipped else ""

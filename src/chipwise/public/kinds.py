@@ -21,6 +21,7 @@ from pydantic.fields import FieldInfo
 from chipwise.errors import BadInput, InvalidFile, InvalidSettings
 from chipwise.planner.options import flat
 from chipwise.public.calling import CORRECT
+from chipwise.public.python_values import as_plain
 from chipwise.workload import kinds, pipeline
 from chipwise.workload.data import Name
 from chipwise.workload.parse import parse
@@ -36,6 +37,7 @@ _DURATIONS = ("ttft", "tpot")
 
 def plain_fields(value: Any) -> Any:
     """Fields as a file could hold them: parts of a workload, enums, dates and paths written out."""
+    value = as_plain(value)
     match value:
         case BaseModel():
             return _with_units(value.model_dump(mode="json", by_alias=True))
@@ -51,8 +53,6 @@ def plain_fields(value: Any) -> Any:
             return str(value)
         case None | bool() | int() | float() | str():
             return value
-    if callable(number := getattr(value, "item", None)):  # a number of numpy
-        return number()
     raise BadInput(
         f"{type(value).__name__} cannot stand in a workload.", remedy="Give numbers, texts, true or false, lists and mappings."
     )
@@ -108,6 +108,7 @@ class OwnErrors(BaseModel, metaclass=_Described):
     @model_validator(mode="wrap")
     @classmethod
     def _told_as_of_a_file(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        value = as_plain(value, with_paths=True)
         try:
             return handler(value)
         except ValidationError as error:

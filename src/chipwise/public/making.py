@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.errors import BadInput
 from chipwise.files.source import NamedText
+from chipwise.public.calling import spoken
 from chipwise.public.files import Files, RenderedFile
 from chipwise.public.opened import Opened
 from chipwise.public.records import Why, with_plain_names
@@ -81,7 +82,7 @@ def why_view(session: Opened, request: Request, name: str) -> Why:
     if not isinstance(full_plan, FullPlan):
         refuse_pipeline(checked.workload, request.source, ["why"])
         raise AssertionError("a plan of several stages is of a pipeline")
-    return Why(with_plain_names(view_of(verbs.why(session.api, full_plan, name), full_plan.per)))
+    return Why(spoken(with_plain_names(view_of(verbs.why(session.api, full_plan, name), full_plan.per))))
 
 
 def write_report(session: Opened, request: Request, path: Path, force: bool) -> Path:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from chipwise.errors import BadInput, InvalidFile
-from chipwise.public.calling import GIVEN
+from chipwise.public.command_words import GIVEN
+from chipwise.public.calling import spoken
 from chipwise.public.calling import verbs as verb_methods
 from chipwise.public.estimates import Estimate, MemoryFit
 from chipwise.public.making import Request, plan_view, planned
@@ -194,7 +195,7 @@ class PlanVerbs(Opened):
         rows = [{**cell["key"], **{name: value for name, value in cell.items() if name != "key"}} for cell in view["cells"]]
         missing = [f"{lack['what']}: {lack['how_much']}. Would help: {lack['remedy']}." for lack in view["missing"]]
         time = () if view["per"] == "month" else ("seconds",)  # of a service the seconds of a month
-        return Table(rows, (*KEYS[by], "fits", "usd", *time, "co2e_kg"), [*missing, *view["notes"]])
+        return Table(rows, (*KEYS[by], "fits", "usd", *time, "co2e_kg"), spoken([*missing, *view["notes"]]))
 
     def rate(
         self,
@@ -221,7 +222,7 @@ class PlanVerbs(Opened):
             notes += [f"{family['family']} is not rated: {family['why']}." for family in view["unrated"]]
             notes += [f"{lack['what']}: {lack['how_much']}. Would help: {lack['remedy']}." for lack in view["missing"]]
             notes += view["notes"]
-        return Table(rows, ("workload", "family", "stars", "missed"), notes)
+        return Table(rows, ("workload", "family", "stars", "missed"), spoken(notes))
 
     def pack(
         self,

@@ -200,8 +200,8 @@ def test_a_workload_that_is_wrong_names_every_field() -> None:
 def test_options_beside_a_whole_workload_are_refused(session: cw.Session) -> None:
     with pytest.raises(cw.BadInput, match="rps is for a service"):
         session.plan(cw.Train(model="llama-3.1-8b", tokens="1B"), rps=5)
-    with pytest.raises(cw.BadInput, match="precision goes with the name of a model"):
-        session.plan(cw.Train(model="llama-3.1-8b", tokens="1B"), precision="fp8")
+    with pytest.raises(cw.BadInput, match="seq goes with the name of a model"):
+        session.plan(cw.Train(model="llama-3.1-8b", tokens="1B"), seq=4096)
 
 
 def test_what_is_no_workload_is_refused(session: cw.Session) -> None:
