@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -64,10 +65,8 @@ class RequestRate(AboveZero):
         from chipwise.errors import BadInput
         from chipwise.units import parse_rate
 
-        try:
+        with suppress(BadInput):  # what is possible is said of any number
             value = parse_rate(str(value), "req", "request", "requests", "rps", "qps")
-        except BadInput:
-            pass  # what is possible is said of any number
         return super().convert(value, param, ctx)
 
 

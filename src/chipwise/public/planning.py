@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from chipwise.errors import BadInput, InvalidFile
-from chipwise.public.command_words import GIVEN
 from chipwise.public.calling import spoken
 from chipwise.public.calling import verbs as verb_methods
+from chipwise.public.command_words import GIVEN
 from chipwise.public.estimates import Estimate, MemoryFit
 from chipwise.public.making import Request, plan_view, planned
 from chipwise.public.opened import Opened

@@ -200,6 +200,8 @@ class Plan:
 
     @property
     def _title(self) -> str:
+        if self.stages:
+            return f"Plan of {self.workload}: pipeline, by {self.objective}"
         cost = usd(self.cost.usd if self.service is None else self.service["usd"])
         return f"Plan of {self.workload}: {self.kind}, by {self.objective}, {cost} per {self.per}"
 
