@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache, wraps
-from inspect import Parameter, isfunction, signature, unwrap
+from inspect import CO_VARKEYWORDS, Parameter, isfunction, signature, unwrap
+from textwrap import wrap
 from typing import Any, TypeVar, cast
 
 from chipwise.errors import BadInput, ChipwiseError, InvalidFile, InvalidSettings, Problem, UnknownOption
-from chipwise.public.arguments import checked_call, option_types
+from chipwise.public.arguments import called_name, checked_call, option_types
 from chipwise.public.command_words import GIVEN, UNNAMED, as_calls
 from chipwise.spelling import OTHER_NAMES, suggested_options
 
@@ -34,6 +35,8 @@ _OPTION = re.compile(
 def verb(function: F) -> F:
     """A function of the package as programs call it."""
 
+    _describe(function)
+
     @wraps(function)
     def called(*args: Any, **given: Any) -> Any:
         if given:
@@ -42,7 +45,7 @@ def verb(function: F) -> F:
         try:
             return function(*args, **given)
         except ChipwiseError as error:
-            changed = in_python(error, keywords(function))
+            changed = in_python(error, keywords(function), called_name(function))
             if changed is error:
                 raise
             raise changed from error
@@ -54,6 +57,16 @@ def verb(function: F) -> F:
             ) from error
 
     return cast(F, called)
+
+
+def _describe(function: Callable[..., Any]) -> None:
+    """Keywords that one `TypedDict` stands for, in what `help()` shows."""
+    if not function.__code__.co_flags & CO_VARKEYWORDS or not function.__doc__:
+        return
+    many = next(one for one in signature(function).parameters.values() if one.kind is Parameter.VAR_KEYWORD)
+    listed = ", ".join(f"{name}: {kind}" for name, kind in option_types(function, many).items())
+    lines = "\n        ".join(wrap(f"Keywords: {listed}.", 100, break_long_words=False))
+    function.__doc__ = f"{function.__doc__.rstrip()}\n\n        {lines}\n        "
 
 
 def verbs(owner: type[T]) -> type[T]:
@@ -84,15 +97,15 @@ def _known_keywords(function: Callable[..., Any], given: Mapping[str, Any]) -> d
         keyword = other if name not in known and other in known and other not in given else name
         if keyword not in known:
             if name in _OF_SESSION:
-                raise UnknownOption(name, remedy=f"It belongs to a session: cw.open({name}=...).{function.__name__}(...)")
+                raise UnknownOption(name, remedy=f"It belongs to a session: cw.open({name}=...).{called_name(function)}(...)")
             near = [option if text is None else f"{option}={text!r}" for option, text in suggested_options(name, known)]
-            raise UnknownOption(name, near, remedy=f"{function.__name__} takes {', '.join(known)}.")
+            raise UnknownOption(name, near, remedy=f"{called_name(function)} takes {', '.join(known)}.")
         renamed[keyword] = value
     return renamed
 
 
-def in_python(error: ChipwiseError, known: Iterable[str]) -> ChipwiseError:
-    """The same error with options as keywords; of a workload that is no file without a line of one."""
+def in_python(error: ChipwiseError, known: Iterable[str], name: str = "plan") -> ChipwiseError:
+    """The same error with options as keywords; of a workload that is no file without a line of one. `name`: the function's."""
     names = frozenset(known)
     if isinstance(error, InvalidFile) and re.fullmatch(rf"{GIVEN}(-\d+)?(\.yaml)?", error.path):
         settings = InvalidSettings(*(replace(_problem(problem, names), line=None) for problem in error.problems))
@@ -100,7 +113,8 @@ def in_python(error: ChipwiseError, known: Iterable[str]) -> ChipwiseError:
         return settings
     if isinstance(error, InvalidFile | InvalidSettings):
         error.problems = tuple(_problem(problem, names) for problem in error.problems)
-        error.remedy = error.remedy or CORRECT
+        is_workload = isinstance(error, InvalidFile) and error.path.endswith((".yaml", ".yml", "text"))
+        error.remedy = error.remedy or (CORRECT if is_workload else f"help(cw.{name}) says what it takes.")
     error.message = as_keywords(error.message, names)
     error.remedy = None if error.remedy is None else as_keywords(error.remedy, names)
     error.args = (error.message, *error.args[1:])

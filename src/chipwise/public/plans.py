@@ -23,6 +23,7 @@ from chipwise.public.layout import LINES, data_frame, folded, html_table, text_t
 from chipwise.public.making import Request, rendered, why_view, write_report
 from chipwise.public.opened import Opened
 from chipwise.public.records import Record, Sentences, Table, Why, plain, with_plain_names
+from chipwise.public.workloads import Names
 from chipwise.text import usd
 
 RENDER_OPTIONS = ("to", "stage", "choice", "objective", "environment", "layout")  # of `cw.render`, which targets' messages name
@@ -157,15 +158,21 @@ class Plan:
     def notes(self) -> tuple[str, ...]:
         return tuple(map(spoken, self.data["notes"]))
 
-    def why(self, name: str) -> Why:
+    def why(self, name: Names) -> Why:
         """The best that a machine, chip, provider or region could do, and what it lost by: `plan.why("h100")`."""
         return why_view(self.session, self.request, name)
 
-    def render(self, *targets: str) -> Files:
-        """Deployment files of the best choice: `plan.render("kubernetes").write("deploy")`."""
+    def render(self, *targets: str, to: Names = (), stage: str | None = None, choice: int | None = None) -> Files:
+        """Deployment files of the best choice, or of one stage of a pipeline: `plan.render("kubernetes").write("deploy")`."""
         try:
             return rendered(
-                self.session, self.source, targets, environment=self.request.environment, objective=self.request.objective
+                self.session,
+                self.source,
+                (*targets, *((to,) if isinstance(to, str) else to)),
+                environment=self.request.environment,
+                objective=self.request.objective,
+                stage=stage,
+                choice=choice,
             )
         except ChipwiseError as error:
             raise in_python(error, ("limits", *RENDER_OPTIONS)) from error.__cause__
@@ -306,11 +313,11 @@ class NoPlan:
     def stages(self) -> tuple[StagePlan, ...]:
         return ()
 
-    def why(self, name: str) -> Why:
+    def why(self, name: Names) -> Why:
         """The best that a machine, chip, provider or region could do, and what stood in its way."""
         return why_view(self.session, self.request, name)
 
-    def render(self, *targets: str) -> Never:
+    def render(self, *targets: str, to: Names = (), stage: str | None = None, choice: int | None = None) -> Never:
         """Raises `NoResult`, as `best` does."""
         raise self._nothing()
 

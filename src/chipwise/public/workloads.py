@@ -209,7 +209,8 @@ def _source(workload: Any, options: Mapping[str, Any], noun: str) -> NamedText:
         case Mapping():
             from chipwise.public.kinds import plain_fields
 
-            return NamedText(noun, flat(plain_fields(workload)))
+            name = {"name": workload["kind"]} if isinstance(workload.get("kind"), str) else {}  # as an object of the kind has
+            return NamedText(noun, flat({**name, **plain_fields(workload)}))
     source = getattr(workload, "source", None)
     if isinstance(source, NamedText):
         return source
