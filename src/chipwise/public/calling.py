@@ -26,7 +26,7 @@ _PLURAL = {"label": "labels", "secret": "secrets", "stage_engine": "stage_engine
 _OPTION = re.compile(
     r"(?<![\w-])--(?P<name>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)"
     r"(?: (?P<value>[\w.]+=(?:\[[^\]]*\]|\{[^}]*\}|[^\s;]*[^\s,;.])"  # clouds=[aws]
-    r"|\$?\d[\w.%]*\b|[A-Z]{2,}[A-Z=,]*\b"  # 50k, CHIP
+    r"|\$?\d[\w.%-]*\b|[A-Z]{2,}[A-Z=,]*\b"  # 50k, CHIP
     r"|(?:(?<=--to )|(?<=--market )|(?<=--commit )|(?<=--precision )|(?<=--cloud )|(?<=--chip )|(?<=--shape ))"
     r"(?!(?:and|or|is|are|in|to|with|does|goes)\b)[a-z][a-z0-9-]*))?"  # kubernetes, any, fp8
 )

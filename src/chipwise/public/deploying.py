@@ -125,7 +125,7 @@ class DeployVerbs(Opened):
         from chipwise.api.audit import audit as ask
         from chipwise.auditor.auditing import audit as audit_texts
 
-        paths = path if isinstance(path, list | tuple) else [path]
+        paths: list[Any] = list(path) if isinstance(path, list | tuple) else [path]
         if missing := [str(one) for one in paths if not isinstance(one, Files) and not Path(one).exists()]:
             raise BadInput(f"There is no {missing[0][:200]!r}.", remedy="Give a folder, a file or rendered files.")
         results = [audit_texts(one.items()) if isinstance(one, Files) else ask(str(one)) for one in paths]

@@ -86,7 +86,9 @@ class _Described(_Metaclass):
         """The fields, the model first; what each takes stands below it."""
         fields = cast(type[Section], self).model_fields
         kinds = {"model": Parameter.POSITIONAL_OR_KEYWORD}
-        names = sorted((name for name in fields if name != "kind"), key=lambda name: (name != "model", not fields[name].is_required()))
+        names = sorted(
+            (name for name in fields if name != "kind"), key=lambda name: (name != "model", not fields[name].is_required())
+        )
         return Signature(
             [
                 Parameter(
@@ -104,10 +106,10 @@ class _Described(_Metaclass):
     def __signature__(self, value: object) -> None:
         """That of pydantic, which nobody can read."""
 
-    def __call__(cls, *args: Any, **fields: Any) -> Any:
+    def __call__(self, *args: Any, **fields: Any) -> Any:
         """A model may stand without a name."""
-        if args and (len(args) > 1 or "model" not in cast(type[Section], cls).model_fields or "model" in fields):
-            raise BadInput(f"{cls.__name__} takes its fields by name.", remedy=f"For example: {_example_of(cls)}")
+        if args and (len(args) > 1 or "model" not in cast(type[Section], self).model_fields or "model" in fields):
+            raise BadInput(f"{self.__name__} takes its fields by name.", remedy=f"For example: {_example_of(self)}")
         return super().__call__(**({"model": args[0]} if args else {}), **fields)
 
 

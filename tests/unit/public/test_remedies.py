@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def wrong_calls(api: Any, folder: Path) -> dict[str, Callable[[], object]]:
     """Every function that can be called wrongly without doing anything."""
     nowhere = str(folder / "nowhere")
     named = ("describe", "logs", "stop", "resume", "retry", "find_job", "forget", "doctor")
-    calls: dict[str, Callable[[], object]] = {name: (lambda name=name: getattr(api, name)("nowhere")) for name in named}
+    calls: dict[str, Callable[[], object]] = {name: partial(getattr(api, name), "nowhere") for name in named}
     return calls | {
         "accuracy": lambda: api.accuracy(since="yesterday"),
         "audit": lambda: api.audit(nowhere),
