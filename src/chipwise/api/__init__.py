@@ -48,11 +48,10 @@ if TYPE_CHECKING:
         constrained,
         items,
         over_file,
-        over_workload,
-        replacing_file,
         text_of,
         with_measured,
     )
+    from chipwise.planner.overriding import over_workload, replacing_file
     from chipwise.planner.owning.rents import parse_decline, parse_rent
     from chipwise.workload.schema import schema_text
 
@@ -138,8 +137,8 @@ _HOMES = {
     "status": "chipwise.api.catalog.status",
     "text_of": "chipwise.planner.options",
     "with_measured": "chipwise.planner.options",
-    "over_workload": "chipwise.planner.options",
-    "replacing_file": "chipwise.planner.options",
+    "over_workload": "chipwise.planner.overriding",
+    "replacing_file": "chipwise.planner.overriding",
 }
 
 _NAMES = {"profile": "measure"}  # where the verb has another name at home

@@ -87,7 +87,7 @@ def constrained(names: Names, text: str, path: str, wanted: Constraints) -> str:
         changes |= {"regions": regions, "countries": countries}
     limits = _parsed(wanted.limits)
     _refuse_two_answers(changes, limits)
-    return _with_changes(text, path, changes | limits)
+    return with_changes(text, path, changes | limits)
 
 
 _OPTION_OF = {"clouds": "--cloud", "regions": "--region", "countries": "--country", "chips": "--chip"}
@@ -100,8 +100,8 @@ def _refuse_two_answers(flags: Mapping[str, Any], limits: Mapping[str, Any]) -> 
         if not own or _as_set(own) == _as_set(value):
             continue
         flag = f"--{own[0]}" if key == "purchase" else _OPTION_OF.get(key, f"--{key.replace('_', '-')}")
-        shown = ",".join(map(str, _as_list(value))) if isinstance(value, str | list | tuple) else str(value)
-        raise BadInput(f"{flag} and --limit {key}={shown} cannot be combined.", remedy="Give one of them.")
+        listed = ",".join(map(str, _as_list(value))) if isinstance(value, str | list | tuple) else str(value)
+        raise BadInput(f"{flag} and --limit {key}={listed} cannot be combined.", remedy="Give one of them.")
 
 
 def _as_set(value: Any) -> set[str]:
@@ -240,70 +240,6 @@ def goals_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return goals | {name: options[name] for name in ("deadline", "confidence", "budget") if options.get(name)}
 
 
-_OVER_SERVICE = ("rps", "input", "output")  # options of a service that replace what a file says
-OVER_FILE = (*_OVER_SERVICE, "precision", *GOALS, "deadline", "confidence", "budget")  # that replace what any file says
-_ENDLESS = ("serve", "stream", "interactive")  # kinds that run without an end
-_WITH_PRECISION = (*KINDS, "hpc")  # kinds that state one precision
-
-
-def replacing_file(options: Iterable[str]) -> frozenset[str]:
-    """Of these options those that replace what a file says."""
-    return frozenset(options) & frozenset(OVER_FILE)
-
-
-def over_workload(text: str, path: str, options: Mapping[str, Any]) -> str:
-    """The same workload with the rate, lengths, precision and goals of these options in place of its own."""
-    stated = {name: options[name] for name in OVER_FILE if options.get(name) is not None}
-    if not stated:
-        return text
-    _refuse_for_kind(str(read_yaml(text, path).data.get("kind")), path, stated)
-    text = with_goals(with_service(text, path, stated), path, goals_of(stated))
-    precision = stated.get("precision")
-    if precision is None:
-        return text
-    changed = _with_changes(text, path, {"precision": precision}, "")
-    if str(precision).lower() != "any":
-        return changed
-    without = {name: value for name, value in read_yaml(changed, path).data.items() if name != "precision"}
-    return _with_changes(flat(without), path, {"precision": "any"})
-
-
-def _refuse_for_kind(kind: str, path: str, stated: Mapping[str, Any]) -> None:
-    """Goals that nothing of this kind is held against would be dropped without a word."""
-    if "deadline" in stated and kind in _ENDLESS:
-        raise BadInput(f"--deadline is for a job, and {path} is a service.", remedy="Leave it out: a service has no end.")
-    if (goals := [f"--{name}" for name in ("ttft", "tpot") if name in stated]) and kind != "serve":
-        raise BadInput(f"{', '.join(goals)} is for a service, and {path} is none.", remedy="Leave the option out.")
-    if "precision" in stated and kind not in _WITH_PRECISION:
-        raise BadInput(f"--precision does not go with {kind}, and {path} is of this kind.", remedy="Leave the option out.")
-
-
-def with_service(text: str, path: str, options: Mapping[str, Any]) -> str:
-    """The same service with this rate and these lengths in place of the file's own."""
-    stated = {name: options[name] for name in _OVER_SERVICE if options.get(name) is not None}
-    if not stated:
-        return text
-    data = dict(read_yaml(text, path).data)
-    if data.get("kind") != "serve":
-        flags = ", ".join(f"--{name}" for name in stated)
-        raise BadInput(f"{flags} is for a service, and {path} is none.", remedy="Change the file, or leave the option out.")
-    fields = {f"{name}_tokens": value for name, value in stated.items() if name != "rps"}
-    if "rps" in stated:
-        own = data.get("arrival")
-        bursts = {key: value for key, value in own.items() if key == "burstiness"} if isinstance(own, Mapping) else {}
-        fields["arrival"] = {"rate": stated["rps"], **bursts}
-    if isinstance(environments := data.get("environments"), Mapping):
-        for field in fields:
-            environments = {name: _without(over, (field,)) for name, over in environments.items()}
-        data["environments"] = environments
-    return flat({**data, **fields})
-
-
-def with_goals(text: str, path: str, goals: Mapping[str, Any]) -> str:
-    """The same workload with these goals in place of the file's own of the same name."""
-    return _with_changes(text, path, goals, "goals") if goals else text
-
-
 def with_measured(text: str, path: str, lines: Sequence[str | Mapping[str, Any]]) -> str:
     """The same workload with these runs, CHIP=VALUE or as a file has them, in place of the file's own."""
     if not lines:
@@ -311,7 +247,7 @@ def with_measured(text: str, path: str, lines: Sequence[str | Mapping[str, Any]]
     data = dict(read_yaml(text, path).data)
     data["measured"] = [read_line(line) if isinstance(line, str) else dict(line) for line in lines]
     if isinstance(environments := data.get("environments"), Mapping):
-        data["environments"] = {name: _without(over, ("measured",)) for name, over in environments.items()}
+        data["environments"] = {name: without_field(over, ("measured",)) for name, over in environments.items()}
     return flat(data)
 
 
@@ -332,10 +268,10 @@ def _is_zero(value: Any) -> bool:
 
 def with_limits(text: str, path: str, limits: Sequence[str]) -> str:
     """The same workload with `key=value` set under `limits`; a value is YAML, or several with commas between them."""
-    return _with_changes(text, path, _parsed(limits)) if limits else text
+    return with_changes(text, path, _parsed(limits)) if limits else text
 
 
-def _with_changes(text: str, path: str, changes: Mapping[str, Any], part: str = "limits") -> str:
+def with_changes(text: str, path: str, changes: Mapping[str, Any], part: str = "limits") -> str:
     """Over the file and each of its environments, as JSON, which is YAML. `a.b` is the field b of the mapping a; no part: the
     whole file."""
     if not changes:
@@ -345,7 +281,7 @@ def _with_changes(text: str, path: str, changes: Mapping[str, Any], part: str = 
         steps = tuple(filter(None, (part, *key.split("."))))
         data = _set(data, steps, value)
         if isinstance(environments := data.get("environments"), Mapping):
-            data["environments"] = {name: _without(over, steps) for name, over in environments.items()}
+            data["environments"] = {name: without_field(over, steps) for name, over in environments.items()}
     return flat(data)
 
 
@@ -357,14 +293,14 @@ def _set(data: Mapping[str, Any], steps: Sequence[str], value: Any) -> dict[str,
     return {**data, first: _set(below if isinstance(below, Mapping) else {}, rest, value)}
 
 
-def _without(environment: Any, steps: Sequence[str]) -> Any:
+def without_field(environment: Any, steps: Sequence[str]) -> Any:
     """An environment without what the command line says in its place; a value that stands for a mapping goes as a whole."""
     first, *rest = steps
     if not isinstance(environment, Mapping) or first not in environment:
         return environment
     below = environment[first]
     if rest and (isinstance(below, Mapping) or below is None):
-        return {**environment, first: _without(below, rest)}
+        return {**environment, first: without_field(below, rest)}
     return {key: value for key, value in environment.items() if key != first}
 
 

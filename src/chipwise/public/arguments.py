@@ -43,8 +43,8 @@ def checked_call(
         bound = form.bind(*args, **keywords)
     except TypeError as error:
         raise BadInput(_why_unbound(function, form, args, keywords), remedy=_example(function)) from error
-    for name, given in bound.arguments.items():
-        parameter, value = form.parameters[name], as_plain(given)
+    for name, argument in bound.arguments.items():
+        parameter, value = form.parameters[name], as_plain(argument)
         if parameter.kind is Parameter.VAR_POSITIONAL:
             listed = [inner for one in value for inner in (one if isinstance(one, list | tuple) else (one,))]
             bound.arguments[name] = tuple(_checked(function, name, str(parameter.annotation), one) for one in listed)

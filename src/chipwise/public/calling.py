@@ -63,8 +63,8 @@ def _describe(function: Callable[..., Any]) -> None:
     """Keywords that one `TypedDict` stands for, in what `help()` shows."""
     if not function.__code__.co_flags & CO_VARKEYWORDS or not function.__doc__:
         return
-    many = next(one for one in signature(function).parameters.values() if one.kind is Parameter.VAR_KEYWORD)
-    listed = ", ".join(f"{name}: {kind}" for name, kind in option_types(function, many).items())
+    options = next(one for one in signature(function).parameters.values() if one.kind is Parameter.VAR_KEYWORD)
+    listed = ", ".join(f"{name}: {kind}" for name, kind in option_types(function, options).items())
     lines = "\n        ".join(wrap(f"Keywords: {listed}.", 100, break_long_words=False))
     function.__doc__ = f"{function.__doc__.rstrip()}\n\n        {lines}\n        "
 
@@ -141,14 +141,14 @@ def as_keywords(text: str, names: frozenset[str] = frozenset()) -> str:
         return text
     text = as_calls(text, _parameters().get)
     text = re.sub(rf"(?P<before>^|\. )?\b{UNNAMED} is\b", _subject, text)
-    every = frozenset(name for keywords in _parameters().values() for name in keywords)
+    known = frozenset(name for keywords in _parameters().values() for name in keywords)
 
     def keyword(option: re.Match[str]) -> str:
         name, value = option["name"].replace("-", "_"), option["value"]
         name = name if name in names else _PLURAL.get(name, name)
         if name == "limit" and ("limits" in names or "limit" not in names):
             return "limits" if value is None else _limit(value)
-        if name not in names and name not in every:
+        if name not in names and name not in known:
             return option[0]
         if name == "force":
             return "force=True"

@@ -13,23 +13,23 @@ _PLACEHOLDER = r"[A-Z][A-Z_]*(?:\.\w+)?"
 _WORD = rf"(?:{_PLACEHOLDER}|[\w/]*[./:\d-][\w./:-]*\w|{GIVEN}|text)(?![\w(])"
 _OPTION = rf"--[a-z][a-z-]*(?:[ =](?:{_PLACEHOLDER}|[\w.]+=[\w.,]+|\d[\w.]*))?"
 _COMMAND = re.compile(r"`chipwise (?P<quoted>[a-z][^`\n]*)`|(?<![\w`])chipwise (?P<bare>[a-z][a-z-]*)")
-_MORE = re.compile(rf" (?:{_OPTION}|-- {_PLACEHOLDER}|-- [^,;()`\n]+?(?=\.?$|\. |[,;()`\n])|{_WORD})")
+_ARGUMENT = re.compile(rf" (?:{_OPTION}|-- {_PLACEHOLDER}|-- [^,;()`\n]+?(?=\.?$|\. |[,;()`\n])|{_WORD})")
 
 Parameters = Callable[[str], Sequence[str] | None]  # the keywords of a function by its name, None where there is none
 
 
 def as_calls(text: str, parameters: Parameters) -> str:
     """The same sentence with calls."""
-    done: list[str] = []
+    pieces: list[str] = []
     start = 0
     while (command := _COMMAND.search(text, start)) is not None:
         end = command.end() if command["quoted"] else _end(text, command, parameters)
         quote = "`" if command["quoted"] else ""
         words = command["quoted"] or text[command.start("bare") : end]
         call = _call(_split(words), parameters)
-        done += [text[start : command.start()], text[command.start() : end] if call is None else f"{quote}{call}{quote}"]
+        pieces += [text[start : command.start()], text[command.start() : end] if call is None else f"{quote}{call}{quote}"]
         start = end
-    return "".join([*done, text[start:]])
+    return "".join([*pieces, text[start:]])
 
 
 def _end(text: str, command: re.Match[str], parameters: Parameters) -> int:
@@ -38,8 +38,8 @@ def _end(text: str, command: re.Match[str], parameters: Parameters) -> int:
     inner = re.compile(r" ([a-z][a-z-]*)").match(text, end)
     if inner is not None and parameters(f"{command['bare']}_{inner[1].replace('-', '_')}") is not None:
         end = inner.end()
-    while (more := _MORE.match(text, end)) is not None:
-        end = more.end()
+    while (argument := _ARGUMENT.match(text, end)) is not None:
+        end = argument.end()
     return end
 
 

@@ -55,9 +55,9 @@ class Interval:
 
     def __str__(self) -> str:
         if self.unit.endswith("/s") and 0 < self.value < SELDOM and self.low > 0:  # one in so long
-            shown = [duration(1 / end) for end in (self.value, self.high, self.low)]
-            span = f" ({shown[1]} to {shown[2]})" if self.low < self.high else ""
-            return f"1 {self.unit.removesuffix('/s').removesuffix('s')} in {shown[0]}{span}"
+            middle, low, high = (duration(1 / end) for end in (self.value, self.high, self.low))
+            span = f" ({low} to {high})" if self.low < self.high else ""
+            return f"1 {self.unit.removesuffix('/s').removesuffix('s')} in {middle}{span}"
         shown = [number(end) for end in (self.value, self.low, self.high)]
         return f"{shown[0]} {self.unit}".rstrip() + (f" ({shown[1]} to {shown[2]})" if self.low < self.high else "")
 

@@ -78,17 +78,17 @@ def why_view(session: Opened, request: Request, name: Names) -> Why:
     if not names:
         raise BadInput("No name is given.", remedy='For example: plan.why("h100")')
     try:
-        whys = [_why(session, request, one) for one in names]
+        whys = [_reason(session, request, one) for one in names]
     except UnknownName:
         if not isinstance(name, str) or "," not in name:
             raise
-        whys = [_why(session, request, part.strip()) for part in name.split(",") if part.strip()]
+        whys = [_reason(session, request, part.strip()) for part in name.split(",") if part.strip()]
     if len(whys) == 1:
         return whys[0]
     return Why({**whys[0], "text": [line for one in whys for line in one["text"]], "whys": whys})
 
 
-def _why(session: Opened, request: Request, name: str) -> Why:
+def _reason(session: Opened, request: Request, name: str) -> Why:
     from chipwise.api import verbs
     from chipwise.planner.plan import refuse_pipeline
     from chipwise.planner.values.plan import Plan as FullPlan

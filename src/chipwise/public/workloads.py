@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from chipwise.errors import BadInput
 from chipwise.files.source import NamedText, read_text, read_yaml
-from chipwise.planner.options import Constraints, constrained, flat, over_workload, replacing_file, text_of, with_measured
+from chipwise.planner.options import Constraints, constrained, flat, text_of, with_measured
+from chipwise.planner.overriding import over_workload, replacing_file
 from chipwise.public.command_words import GIVEN
 from chipwise.public.python_values import as_plain
 from chipwise.units import parse_count

@@ -9,7 +9,7 @@ import pytest
 
 import chipwise as cw
 from chipwise.cli.main import main
-from chipwise.planner.options import OVER_FILE
+from chipwise.planner.overriding import OVER_FILE
 
 SERVE = """kind: serve
 name: chat
