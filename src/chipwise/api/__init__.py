@@ -46,15 +46,12 @@ if TYPE_CHECKING:
     from chipwise.planner.options import (
         Constraints,
         constrained,
-        goals_of,
         items,
         over_file,
-        replacing_file,
         text_of,
-        with_goals,
         with_measured,
-        with_service,
     )
+    from chipwise.planner.overriding import over_workload, replacing_file
     from chipwise.planner.owning.rents import parse_decline, parse_rent
     from chipwise.workload.schema import schema_text
 
@@ -78,7 +75,6 @@ __all__ = [
     "explain",
     "find_machines",
     "find_offers",
-    "goals_of",
     "import_file",
     "items",
     "machine_query",
@@ -97,10 +93,9 @@ __all__ = [
     "score",
     "status",
     "text_of",
-    "with_goals",
     "with_measured",
+    "over_workload",
     "replacing_file",
-    "with_service",
 ]
 
 _HOMES = {
@@ -119,7 +114,6 @@ _HOMES = {
     "explain": "chipwise.api.catalog.explain",
     "find_machines": "chipwise.catalog.query",
     "find_offers": "chipwise.catalog.query",
-    "goals_of": "chipwise.planner.options",
     "import_file": "chipwise.api.catalog.feeds",
     "items": "chipwise.planner.options",
     "machine_query": "chipwise.catalog.selection",
@@ -142,10 +136,9 @@ _HOMES = {
     "Session": "chipwise.api.session.wiring",
     "status": "chipwise.api.catalog.status",
     "text_of": "chipwise.planner.options",
-    "with_goals": "chipwise.planner.options",
     "with_measured": "chipwise.planner.options",
-    "replacing_file": "chipwise.planner.options",
-    "with_service": "chipwise.planner.options",
+    "over_workload": "chipwise.planner.overriding",
+    "replacing_file": "chipwise.planner.overriding",
 }
 
 _NAMES = {"profile": "measure"}  # where the verb has another name at home

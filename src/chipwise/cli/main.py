@@ -214,6 +214,8 @@ def main(args: list[str] | None = None) -> int:
         return _tell(str(error), error.exit_code)
     except click.NoSuchOption as error:
         return _tell(_no_such_option(error), 2)
+    except click.BadOptionUsage as error:
+        return _tell(_wrong_use(error, sys.argv[1:] if args is None else args), 2)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return 0
@@ -253,6 +255,20 @@ def _no_such_option(error: click.NoSuchOption) -> str:
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     path = error.ctx.command_path if error.ctx else "chipwise"
     return f"No such option: {error.option_name}.{hint}\nTry: {path} --help"
+
+
+def _wrong_use(error: click.BadOptionUsage, words: list[str]) -> str:
+    """An option without its value, with what the value is. The error does not say which command it is of."""
+    command: click.Command = app
+    path = ["chipwise"]
+    for word in words:
+        if isinstance(command, click.Group) and (inner := command.get_command(click.Context(command), word)) is not None:
+            command, path = inner, [*path, word]
+    option = next((one for one in command.params if error.option_name in one.opts), None)
+    if not isinstance(option, click.Option) or option.is_flag:
+        return f"{error.format_message()}\nTry: {' '.join(path)} --help"
+    metavar = option.make_metavar(click.Context(command))
+    return f"{error.option_name} needs a value. {option.help or ''}\nTry: {' '.join(path)} ... {error.option_name} {metavar}"
 
 
 def _say_problems() -> None:

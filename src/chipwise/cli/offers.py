@@ -19,6 +19,7 @@ from chipwise.cli.parameter_types import Amount
 @listed("--region", "-r", complete="region", help="Region (us-east-1) or ISO country (DEU), or several.")
 @listed("--purchase", complete="purchase", help="on-demand, spot, reserved, reserved-1y, ..., or several.")
 @click.option("--spot", is_flag=True, help="Short for --purchase spot.")
+@click.option("--on-demand", is_flag=True, help="Short for --purchase on-demand.")
 @click.option("--memory", "-m", metavar="SIZE", help="At least this memory on each chip: 80GB.")
 @click.option("--total-memory", metavar="SIZE", help="At least this memory on all chips.")
 @click.option("--min-chips", type=Amount(), help="At least so many chips.")
@@ -45,6 +46,7 @@ def offers(
     region: tuple[str, ...],
     purchase: tuple[str, ...],
     spot: bool,
+    on_demand: bool,
     memory: str | None,
     total_memory: str | None,
     min_chips: float | None,
@@ -89,7 +91,7 @@ def offers(
             max_chips=max_chips,
         ),
         regions=region_keys(session.names, region),
-        purchases=purchases([*purchase, *(["spot"] if spot else [])]),
+        purchases=purchases([*purchase, *["spot"] * spot, *["on-demand"] * on_demand]),
         max_usd_per_hour=price_limit(max_price, "--max-price"),
         max_usd_per_chip_hour=price_limit(max_chip_price, "--max-chip-price"),
         oldest=age_limit(max_age, session.today),

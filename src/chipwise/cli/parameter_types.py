@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -55,6 +56,18 @@ class AboveZero(click.ParamType[float]):
         if not 0 < number <= self.most:
             raise _refusal(value, param, f"numbers above 0, up to {_number_text(self.most)}")
         return number
+
+
+class RequestRate(AboveZero):
+    """Requests per second: 5, 5/s, 300/min, "5 req/s"."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from chipwise.errors import BadInput
+        from chipwise.units import parse_rate
+
+        with suppress(BadInput):  # what is possible is said of any number
+            value = parse_rate(str(value), "req", "request", "requests", "rps", "qps")
+        return super().convert(value, param, ctx)
 
 
 class Duration(click.ParamType[float]):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chipwise.cli.options import HtmlReport, as_of, constraining, measured_option, refuse_empty, reporting
-from chipwise.cli.parameter_types import AboveZero, WholeNumber
+from chipwise.cli.parameter_types import RequestRate, WholeNumber
 from chipwise.text import amount, number, usd_cell
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option(
     "--serve", is_flag=True, help="Without a file: serve MODEL, with --rps; language models with --input and --output."
 )
-@click.option("--rps", type=AboveZero(), default=None, help="Requests per second.")
+@click.option("--rps", type=RequestRate(), default=None, help="Requests per second.")
 @click.option(
-    "--peak", type=AboveZero(), default=None, help="Instead of --rps: requests per second in the busiest hour of a day."
+    "--peak", type=RequestRate(), default=None, help="Instead of --rps: requests per second in the busiest hour of a day."
 )
 @click.option("--low", default=None, help="With --peak: requests per second in the quietest hour.")
 @click.option("--shape", default=None, help="With --peak: office-hours, evening, or 24 numbers with commas between them.")
@@ -209,7 +209,7 @@ def _workload_text(
     session: Session, workload: str, constraints: Constraints, settings: dict[str, Any]
 ) -> tuple[str, str | None]:
     """What messages call the workload, and its text; None: the file as it is."""
-    from chipwise.api import constrained, goals_of, read_text, replacing_file, text_of, with_goals, with_measured, with_service
+    from chipwise.api import constrained, over_workload, read_text, replacing_file, text_of, with_measured
 
     runs = settings["measured"]
     if not _is_file(workload):
@@ -217,11 +217,9 @@ def _workload_text(
         return "command line", constrained(session.names, described, "command line", constraints)
     given = {name for name, value in settings.items() if value}
     _refuse_both(workload, (_WITH_MODEL & given) - replacing_file(given))
-    goals = goals_of(settings)
-    if not goals and not constraints and not runs and not replacing_file(given):
+    if not constraints and not runs and not replacing_file(given):
         return workload, None
-    text = with_service(read_text(workload), workload, settings)
-    text = with_measured(with_goals(text, workload, goals), workload, runs)
+    text = with_measured(over_workload(read_text(workload), workload, settings), workload, runs)
     return workload, constrained(session.names, text, workload, constraints)
 
 
@@ -259,7 +257,7 @@ def _refuse_both(workload: str, options: set[str]) -> None:
     if options:
         from chipwise.errors import BadInput
 
-        flags = ", ".join(sorted(f"--{name}" for name in options))
+        flags = ", ".join(sorted(f"--{name.replace('_', '-')}" for name in options))
         raise BadInput(f"{flags} goes with a model, and {workload} is a file.", remedy="Write it into the file.")
 
 

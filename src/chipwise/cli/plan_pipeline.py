@@ -5,7 +5,16 @@ from __future__ import annotations
 from chipwise.cli import text
 from chipwise.planner.values.pipeline import Moved, PipelinePlan, Placed, Totals
 from chipwise.text import decimal_size, duration, usd, usd_cell
-from chipwise.views.words import missing_words, nothing_words, pipeline_risk_line, remedy_words, together_words, without, words
+from chipwise.views.words import (
+    missing_words,
+    nothing_words,
+    pipeline_headline,
+    pipeline_risk_line,
+    remedy_words,
+    together_words,
+    without,
+    words,
+)
 
 _PATHS = {"in place": "stays in place", "other region": "to another region", "other cloud": "to another cloud"}
 _PATHS |= {"to own site": "to your own site", "own site": "from your own site", "web": "over the web"}
@@ -31,7 +40,7 @@ def show_pipeline(plan: PipelinePlan, as_json: bool, full: bool) -> None:
         )
         text.show_lines("", *plan.notes)
         return
-    text.show_lines(_sentence(plan, plan.totals), *filter(None, [pipeline_risk_line(plan)]), "")
+    text.show_lines(pipeline_headline(plan), *filter(None, [pipeline_risk_line(plan)]), "")
     text.show_table(
         [
             text.Column("stage"),
@@ -56,14 +65,6 @@ def show_pipeline(plan: PipelinePlan, as_json: bool, full: bool) -> None:
         text.show_lines("--full shows what each part costs and what was assumed.")
     else:
         text.show_lines("", f"{plan.considered:,} candidates of {text.plural(len(plan.stages), 'stage')}.", *plan.notes)
-
-
-def _sentence(plan: PipelinePlan, totals: Totals) -> str:
-    parts = [usd(totals.once.usd)] if totals.once.lines else []
-    parts += [f"{usd(totals.monthly.usd)} a month"] if totals.monthly.lines else []
-    stages = text.plural(len(plan.stages), "stage")
-    carbon = f"{totals.kg:,.1f} kg CO2e{without(totals)}"
-    return f"{stages} in {duration(totals.seconds)} for {' and then '.join(parts) or 'nothing'}, {carbon}."
 
 
 def _row(stage: Placed) -> list[str]:

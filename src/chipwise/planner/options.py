@@ -85,7 +85,28 @@ def constrained(names: Names, text: str, path: str, wanted: Constraints) -> str:
     changes |= {key: value for key, value in single.items() if value} | ({"large": True} if wanted.large else {})
     if regions or countries:  # a file's own are replaced by those that are asked for
         changes |= {"regions": regions, "countries": countries}
-    return _with_changes(text, path, changes | _parsed(wanted.limits))
+    limits = _parsed(wanted.limits)
+    _refuse_two_answers(changes, limits)
+    return with_changes(text, path, changes | limits)
+
+
+_OPTION_OF = {"clouds": "--cloud", "regions": "--region", "countries": "--country", "chips": "--chip"}
+
+
+def _refuse_two_answers(flags: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
+    """A limit that an option and --limit state differently."""
+    for key, value in limits.items():
+        own = flags.get(key)
+        if not own or _as_set(own) == _as_set(value):
+            continue
+        flag = f"--{own[0]}" if key == "purchase" else _OPTION_OF.get(key, f"--{key.replace('_', '-')}")
+        listed = ",".join(map(str, _as_list(value))) if isinstance(value, str | list | tuple) else str(value)
+        raise BadInput(f"{flag} and --limit {key}={listed} cannot be combined.", remedy="Give one of them.")
+
+
+def _as_set(value: Any) -> set[str]:
+    listed = value if isinstance(value, list | tuple) else [value]
+    return {str(item).casefold() for item in listed}
 
 
 def known_country(text: str) -> str:
@@ -219,40 +240,6 @@ def goals_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return goals | {name: options[name] for name in ("deadline", "confidence", "budget") if options.get(name)}
 
 
-_OVER_FILE = ("rps", "input", "output")  # options of a service that replace what a file says
-
-
-def replacing_file(options: Iterable[str]) -> frozenset[str]:
-    """Of these options those that replace what a file of a service says."""
-    return frozenset(options) & frozenset(_OVER_FILE)
-
-
-def with_service(text: str, path: str, options: Mapping[str, Any]) -> str:
-    """The same service with this rate and these lengths in place of the file's own."""
-    stated = {name: options[name] for name in _OVER_FILE if options.get(name) is not None}
-    if not stated:
-        return text
-    data = dict(read_yaml(text, path).data)
-    if data.get("kind") != "serve":
-        flags = ", ".join(f"--{name}" for name in stated)
-        raise BadInput(f"{flags} is for a service, and {path} is none.", remedy="Change the file, or leave the option out.")
-    fields = {f"{name}_tokens": value for name, value in stated.items() if name != "rps"}
-    if "rps" in stated:
-        own = data.get("arrival")
-        bursts = {key: value for key, value in own.items() if key == "burstiness"} if isinstance(own, Mapping) else {}
-        fields["arrival"] = {"rate": stated["rps"], **bursts}
-    if isinstance(environments := data.get("environments"), Mapping):
-        for field in fields:
-            environments = {name: _without(over, (field,)) for name, over in environments.items()}
-        data["environments"] = environments
-    return flat({**data, **fields})
-
-
-def with_goals(text: str, path: str, goals: Mapping[str, Any]) -> str:
-    """The same workload with these goals in place of the file's own of the same name."""
-    return _with_changes(text, path, goals, "goals") if goals else text
-
-
 def with_measured(text: str, path: str, lines: Sequence[str | Mapping[str, Any]]) -> str:
     """The same workload with these runs, CHIP=VALUE or as a file has them, in place of the file's own."""
     if not lines:
@@ -260,7 +247,7 @@ def with_measured(text: str, path: str, lines: Sequence[str | Mapping[str, Any]]
     data = dict(read_yaml(text, path).data)
     data["measured"] = [read_line(line) if isinstance(line, str) else dict(line) for line in lines]
     if isinstance(environments := data.get("environments"), Mapping):
-        data["environments"] = {name: _without(over, ("measured",)) for name, over in environments.items()}
+        data["environments"] = {name: without_field(over, ("measured",)) for name, over in environments.items()}
     return flat(data)
 
 
@@ -281,21 +268,20 @@ def _is_zero(value: Any) -> bool:
 
 def with_limits(text: str, path: str, limits: Sequence[str]) -> str:
     """The same workload with `key=value` set under `limits`; a value is YAML, or several with commas between them."""
-    return _with_changes(text, path, _parsed(limits)) if limits else text
+    return with_changes(text, path, _parsed(limits)) if limits else text
 
 
-def _with_changes(text: str, path: str, changes: Mapping[str, Any], part: str = "limits") -> str:
-    """Over the file and each of its environments, as JSON, which is YAML. `a.b` is the field b of the mapping a."""
+def with_changes(text: str, path: str, changes: Mapping[str, Any], part: str = "limits") -> str:
+    """Over the file and each of its environments, as JSON, which is YAML. `a.b` is the field b of the mapping a; no part: the
+    whole file."""
     if not changes:
         return text
     data = dict(read_yaml(text, path).data)
     for key, value in changes.items():
-        data = _set(data, (part, *key.split(".")), value)
-    environments = data.get("environments")
-    if isinstance(environments, Mapping):
-        for key in changes:
-            environments = {name: _without(over, (part, *key.split("."))) for name, over in environments.items()}
-        data["environments"] = environments
+        steps = tuple(filter(None, (part, *key.split("."))))
+        data = _set(data, steps, value)
+        if isinstance(environments := data.get("environments"), Mapping):
+            data["environments"] = {name: without_field(over, steps) for name, over in environments.items()}
     return flat(data)
 
 
@@ -307,14 +293,14 @@ def _set(data: Mapping[str, Any], steps: Sequence[str], value: Any) -> dict[str,
     return {**data, first: _set(below if isinstance(below, Mapping) else {}, rest, value)}
 
 
-def _without(environment: Any, steps: Sequence[str]) -> Any:
+def without_field(environment: Any, steps: Sequence[str]) -> Any:
     """An environment without what the command line says in its place; a value that stands for a mapping goes as a whole."""
     first, *rest = steps
     if not isinstance(environment, Mapping) or first not in environment:
         return environment
     below = environment[first]
     if rest and (isinstance(below, Mapping) or below is None):
-        return {**environment, first: _without(below, rest)}
+        return {**environment, first: without_field(below, rest)}
     return {key: value for key, value in environment.items() if key != first}
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.errors import BadInput
+from chipwise.public.python_values import as_plain
 
 _KINDS = {  # what it is, and what it looks like
     "str": ("a string", '"..."'),
@@ -42,10 +43,11 @@ def checked_call(
         bound = form.bind(*args, **keywords)
     except TypeError as error:
         raise BadInput(_why_unbound(function, form, args, keywords), remedy=_example(function)) from error
-    for name, value in bound.arguments.items():
-        parameter = form.parameters[name]
+    for name, argument in bound.arguments.items():
+        parameter, value = form.parameters[name], as_plain(argument)
         if parameter.kind is Parameter.VAR_POSITIONAL:
-            bound.arguments[name] = tuple(_checked(function, name, str(parameter.annotation), one) for one in value)
+            listed = [inner for one in value for inner in (one if isinstance(one, list | tuple) else (one,))]
+            bound.arguments[name] = tuple(_checked(function, name, str(parameter.annotation), one) for one in listed)
         elif parameter.kind is Parameter.VAR_KEYWORD:
             stated, later = option_types(function, parameter), _owner_name(parameter) in _CHECKED_LATER
             bound.arguments[name] = {
@@ -53,6 +55,8 @@ def checked_call(
                 for key, one in value.items()
             }
         else:
+            if value is None and parameter.default is Parameter.empty and parameter.annotation in _KINDS:
+                raise _refused(function, name, [str(parameter.annotation)], value)
             bound.arguments[name] = _checked(function, name, str(parameter.annotation), value)
     return bound.args, bound.kwargs
 
@@ -61,6 +65,11 @@ def option_types(function: Callable[..., Any], parameter: Parameter) -> Mapping[
     """Of the `TypedDict` that stands for many keywords."""
     owner = unwrap(function).__globals__[_owner_name(parameter)]
     return {name: getattr(kind, "__forward_arg__", str(kind)) for name, kind in owner.__annotations__.items()}
+
+
+def called_name(function: Callable[..., Any]) -> str:
+    """What a program calls it: `cw.open` is no name for a function of a module."""
+    return function.__name__.removesuffix("_session")
 
 
 def _owner_name(parameter: Parameter) -> str:
@@ -81,13 +90,21 @@ def _checked(function: Callable[..., Any], name: str, annotation: str, value: An
     if value is None or kinds == ["bool"] or not kinds or not set(kinds) <= set(_KINDS):
         return value  # everything is true or false
     if any(_is(value, kind) for kind in kinds):
+        if name == "limit" and value < 0:
+            raise BadInput(f"limit={value} is below zero.", remedy="Give a number of rows, or leave it out for all of them.")
         return value
+    if {"str", "Names"} & set(kinds) and (text := as_plain(value, with_paths=True)) != value:
+        return _checked(function, name, annotation, text)  # a path where a text is wanted
     if (number := _number(value, kinds)) is not None:
         return number
+    raise _refused(function, name, kinds, value)
+
+
+def _refused(function: Callable[..., Any], name: str, kinds: Sequence[str], value: Any) -> BadInput:
     wanted = " or ".join(dict.fromkeys(_KINDS[kind][0] for kind in kinds))
     is_listed = _signature(function).parameters.get(name, _BY_KEYWORD).kind is Parameter.VAR_POSITIONAL
-    form = f"{function.__name__}({_KINDS[kinds[0]][1]})" if is_listed else f"{name}={_KINDS[kinds[0]][1]}"
-    raise BadInput(f"{name}={_short(value)} is not {wanted}.", remedy=f"Write it like {form}.")
+    form = f"{called_name(function)}({_KINDS[kinds[0]][1]})" if is_listed else f"{name}={_KINDS[kinds[0]][1]}"
+    return BadInput(f"{name}={_short(value)} is not {wanted}.", remedy=f"Write it like {form}.")
 
 
 def _is(value: Any, kind: str) -> bool:
@@ -121,19 +138,19 @@ def _why_unbound(function: Callable[..., Any], form: Signature, args: Sequence[A
     by_place = [one for one in parameters if one.kind is not Parameter.KEYWORD_ONLY]
     own = sum(one.name == "self" for one in by_place)
     if twice := [one.name for one in by_place[: len(args)] if one.name in keywords]:
-        return f"{function.__name__} was given {', '.join(twice)} twice: by place and by name."
+        return f"{called_name(function)} was given {', '.join(twice)} twice: by place and by name."
     filled = {one.name for one in by_place[: len(args)]} | set(keywords)
     if missing := [one.name for one in parameters if one.default is Parameter.empty and one.name not in filled]:
-        return f"{function.__name__} needs {' and '.join(missing)}."
+        return f"{called_name(function)} needs {' and '.join(missing)}."
     accepted = len(by_place) - own
     plural = "s" * (accepted != 1)
-    return f"{function.__name__} takes {accepted} argument{plural} without a name, and {len(args) - own} were given."
+    return f"{called_name(function)} takes {accepted} argument{plural} without a name, and {len(args) - own} were given."
 
 
 def _example(function: Callable[..., Any]) -> str:
     lines = (line.strip() for line in (function.__doc__ or "").splitlines())
     example = next((line.removeprefix(">>> ") for line in lines if line.startswith(">>> ")), None)
-    return f"For example: {example}" if example else f"See help({function.__name__})."
+    return f"For example: {example}" if example else f"See help({called_name(function)})."
 
 
 def _short(value: object) -> str:

@@ -16,6 +16,14 @@ RATES = {"serve": "req/s", "transcode": "streams", "stream": "msg/s", "interacti
 
 
 @dataclass(frozen=True, slots=True)
+class ChoiceCost(Cost):
+    """A cost by line, and the ends between which it is eight times of ten, by price and speed together."""
+
+    low: float = 0.0
+    high: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One candidate: where, on what, how fast, for how much. Money and carbon are of the whole job or of a month of service."""
 
@@ -32,7 +40,7 @@ class Choice:
     split: Mapping[str, Any]  # how the work is divided: tp, pp, ...
     time: Interval  # seconds of a job; of a service those of one answer
     speed: Interval | None  # work per second, or what a service answers
-    cost: Cost
+    cost: ChoiceCost
     usd_per_unit: float
     unit: str  # of `usd_per_unit`
     co2e_kg: float | None  # None: nobody states it
@@ -55,8 +63,7 @@ class Choice:
     @property
     def usd_interval(self) -> Interval:
         """The cost with the interval that holds it eight times of ten, by price and speed together."""
-        low, high = self.data.to_dict()["usd_range"]
-        return Interval(value=self.usd, low=low, high=high, unit="USD", provenance=self.provenance)
+        return Interval(value=self.usd, low=self.cost.low, high=self.cost.high, unit="USD", provenance=self.provenance)
 
     @property
     def chips(self) -> int:
@@ -90,9 +97,13 @@ def choice_of(view: Mapping[str, Any], kind: str, per: str) -> Choice:
         purchase=view["purchase"],
         precision=view["precision"],
         split=Record(view["split"]),
-        time=Interval.of(view["seconds"], "s"),
+        time=Interval.of({**view["seconds"], "terms_s": (view["speed"] or {}).get("terms_s")}, "s"),
         speed=_speed(view, kind, per),
-        cost=Cost(tuple(Line(line["name"], line["usd"], line["how"]) for line in view["lines"])),
+        cost=ChoiceCost(
+            lines=tuple(Line(line["name"], line["usd"], line["how"]) for line in view["lines"]),
+            low=view["usd_range"][0],
+            high=view["usd_range"][1],
+        ),
         usd_per_unit=view["usd_per_unit"],
         unit=view["unit"],
         co2e_kg=view["co2e_kg"],
@@ -111,6 +122,7 @@ def choice_of(view: Mapping[str, Any], kind: str, per: str) -> Choice:
 
 
 def _speed(view: Mapping[str, Any], kind: str, per: str) -> Interval | None:
+    """As the command line has it."""
     if per == "month":
         if view["requests_per_s"] is None:
             return None
@@ -118,12 +130,7 @@ def _speed(view: Mapping[str, Any], kind: str, per: str) -> Interval | None:
         return Interval(
             value=view["requests_per_s"], low=low, high=high, unit=RATES.get(kind, "req/s"), provenance=view["provenance"]
         )
-    seconds = view["seconds"]
-    if not (view["usd_per_unit"] > 0 and min(seconds["value"], seconds["low"], seconds["high"]) > 0):
-        return None
-    units = view["usd"] / view["usd_per_unit"]
-    value, low, high = (units / seconds[name] for name in ("value", "high", "low"))
-    return Interval(value=value, low=low, high=high, unit=f"{view['unit']}/s", provenance=view["provenance"])
+    return None if view["speed"] is None else Interval.of({**view["speed"], "provenance": view["provenance"]})
 
 
 @dataclass(frozen=True, slots=True)

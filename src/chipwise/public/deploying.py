@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -116,8 +116,8 @@ class DeployVerbs(Opened):
 
         return Targets({name: rendering.fits(name) for name in rendering.target_names()})
 
-    def audit(self, path: str | Path | Files) -> Audited:
-        """Check manifests, Terraform, Dockerfiles and Compose files in a folder, a file, or rendered `Files`.
+    def audit(self, path: str | Path | Files | Sequence[str | Path]) -> Audited:
+        """Check manifests, Terraform, Dockerfiles and Compose files in a folder, a file, several of them, or rendered `Files`.
 
         >>> audited = cw.audit("deploy")
         >>> bool(audited), [finding.what for finding in audited.findings]
@@ -125,11 +125,17 @@ class DeployVerbs(Opened):
         from chipwise.api.audit import audit as ask
         from chipwise.auditor.auditing import audit as audit_texts
 
-        audited = audit_texts(path.items()) if isinstance(path, Files) else ask(str(path))
-        if not audited.audited and not audited.findings:
-            reason = f" Skipped: {'; '.join(audited.skipped[:3])}." if audited.skipped else ""
+        paths: list[Any] = list(path) if isinstance(path, list | tuple) else [path]
+        if missing := [str(one) for one in paths if not isinstance(one, Files) and not Path(one).exists()]:
+            raise BadInput(f"There is no {missing[0][:200]!r}.", remedy="Give a folder, a file or rendered files.")
+        results = [audit_texts(one.items()) if isinstance(one, Files) else ask(str(one)) for one in paths]
+        findings, files, skipped = (
+            tuple(row for result in results for row in getattr(result, name)) for name in ("findings", "audited", "skipped")
+        )
+        if not files and not findings:
+            reason = f" Skipped: {'; '.join(skipped[:3])}." if skipped else ""
             raise BadInput(
                 f"There is nothing in it that we know.{reason}",
                 remedy="YAML, Terraform, Dockerfiles and Compose files are read.",
             )
-        return Audited(audited.findings, audited.audited, audited.skipped)
+        return Audited(findings, files, skipped)

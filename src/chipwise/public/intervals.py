@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Self
 
-from chipwise.text import number
+from chipwise.planner.explain.words import SELDOM
+from chipwise.text import duration, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,27 @@ class Interval:
     def __float__(self) -> float:
         return float(self.value)
 
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
+    def __lt__(self, other: object) -> bool:
+        """By the value in the middle."""
+        return float(self) < float(other) if isinstance(other, Interval | Real) else NotImplemented
+
+    def __le__(self, other: object) -> bool:
+        return float(self) <= float(other) if isinstance(other, Interval | Real) else NotImplemented
+
+    def __gt__(self, other: object) -> bool:
+        return float(self) > float(other) if isinstance(other, Interval | Real) else NotImplemented
+
+    def __ge__(self, other: object) -> bool:
+        return float(self) >= float(other) if isinstance(other, Interval | Real) else NotImplemented
+
     def __str__(self) -> str:
+        if self.unit.endswith("/s") and 0 < self.value < SELDOM and self.low > 0:  # one in so long
+            middle, low, high = (duration(1 / end) for end in (self.value, self.high, self.low))
+            span = f" ({low} to {high})" if self.low < self.high else ""
+            return f"1 {self.unit.removesuffix('/s').removesuffix('s')} in {middle}{span}"
         shown = [number(end) for end in (self.value, self.low, self.high)]
         return f"{shown[0]} {self.unit}".rstrip() + (f" ({shown[1]} to {shown[2]})" if self.low < self.high else "")
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime, time
 from enum import Enum
+from inspect import Parameter, Signature
 from pathlib import PurePath
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -21,6 +22,7 @@ from pydantic.fields import FieldInfo
 from chipwise.errors import BadInput, InvalidFile, InvalidSettings
 from chipwise.planner.options import flat
 from chipwise.public.calling import CORRECT
+from chipwise.public.python_values import as_plain
 from chipwise.workload import kinds, pipeline
 from chipwise.workload.data import Name
 from chipwise.workload.parse import parse
@@ -36,6 +38,7 @@ _DURATIONS = ("ttft", "tpot")
 
 def plain_fields(value: Any) -> Any:
     """Fields as a file could hold them: parts of a workload, enums, dates and paths written out."""
+    value = as_plain(value)
     match value:
         case BaseModel():
             return _with_units(value.model_dump(mode="json", by_alias=True))
@@ -51,8 +54,6 @@ def plain_fields(value: Any) -> Any:
             return str(value)
         case None | bool() | int() | float() | str():
             return value
-    if callable(number := getattr(value, "item", None)):  # a number of numpy
-        return number()
     raise BadInput(
         f"{type(value).__name__} cannot stand in a workload.", remedy="Give numbers, texts, true or false, lists and mappings."
     )
@@ -80,6 +81,42 @@ class _Described(_Metaclass):
     def __dir__(self) -> list[str]:
         return sorted(cast(type[Section], self).model_fields)
 
+    @property
+    def __signature__(self) -> Signature:
+        """The fields, the model first; what each takes stands below it."""
+        fields = cast(type[Section], self).model_fields
+        kinds = {"model": Parameter.POSITIONAL_OR_KEYWORD}
+        names = sorted(
+            (name for name in fields if name != "kind"), key=lambda name: (name != "model", not fields[name].is_required())
+        )
+        return Signature(
+            [
+                Parameter(
+                    name,
+                    kinds.get(name, Parameter.KEYWORD_ONLY),
+                    default=Parameter.empty if fields[name].is_required() else fields[name].get_default(),
+                )
+                for name in names
+                if fields[name].is_required() or name == "name"
+            ]
+            + [Parameter("fields", Parameter.VAR_KEYWORD)]
+        )
+
+    @__signature__.setter
+    def __signature__(self, value: object) -> None:
+        """That of pydantic, which nobody can read."""
+
+    def __call__(self, *args: Any, **fields: Any) -> Any:
+        """A model may stand without a name."""
+        if args and (len(args) > 1 or "model" not in cast(type[Section], self).model_fields or "model" in fields):
+            raise BadInput(f"{self.__name__} takes its fields by name.", remedy=f"For example: {_example_of(self)}")
+        return super().__call__(**({"model": args[0]} if args else {}), **fields)
+
+
+def _example_of(kind: type) -> str:
+    about = str(vars(kind).get("__doc__") or "")
+    return about.partition("`")[2].partition("`")[0] or f"{kind.__name__}(name=...)"
+
 
 def _described(kind: type[Section], about: str) -> str:
     """Read when it is asked for: the strings under the fields are found in the source."""
@@ -105,9 +142,22 @@ def _field_line(name: str, field: FieldInfo, text: str) -> str:
 class OwnErrors(BaseModel, metaclass=_Described):
     """Says what is wrong with a workload as a workload file would be told: all of it at once, in the package's own error."""
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        kind = type(self).__name__
+        raise BadInput(f"A workload does not change, and {name} cannot be set.", remedy=f"Make another {kind}(...).")
+
+    def __repr__(self) -> str:
+        """Only what was stated."""
+        fields = self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        stated = ", ".join(f"{name}={shorten(repr(value), 300, placeholder=' ...')}" for name, value in fields.items())
+        return f"{type(self).__name__}({stated})"
+
+    __str__ = __repr__
+
     @model_validator(mode="wrap")
     @classmethod
     def _told_as_of_a_file(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        value = as_plain(value, with_paths=True)
         try:
             return handler(value)
         except ValidationError as error:

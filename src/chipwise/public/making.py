@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise.errors import BadInput
+from chipwise.errors import BadInput, UnknownName
 from chipwise.files.source import NamedText
+from chipwise.public.calling import spoken
 from chipwise.public.files import Files, RenderedFile
 from chipwise.public.opened import Opened
 from chipwise.public.records import Why, with_plain_names
+from chipwise.public.workloads import Names
 
 if TYPE_CHECKING:
     from chipwise.api.catalog.check import Checked
@@ -70,8 +72,23 @@ def plan_view(full_plan: FullPlan | PipelinePlan) -> dict[str, Any]:
     return view_of(full_plan) | mixed_view(full_plan) if isinstance(full_plan, FullPlan) else pipeline_view(full_plan)
 
 
-def why_view(session: Opened, request: Request, name: str) -> Why:
-    """What `chipwise plan --why NAME --json` has under `why`."""
+def why_view(session: Opened, request: Request, name: Names) -> Why:
+    """What `chipwise plan --why NAME --json` has under `why`; of several names those under `whys`, with the text of all."""
+    names = [name] if isinstance(name, str) else list(name)
+    if not names:
+        raise BadInput("No name is given.", remedy='For example: plan.why("h100")')
+    try:
+        whys = [_reason(session, request, one) for one in names]
+    except UnknownName:
+        if not isinstance(name, str) or "," not in name:
+            raise
+        whys = [_reason(session, request, part.strip()) for part in name.split(",") if part.strip()]
+    if len(whys) == 1:
+        return whys[0]
+    return Why({**whys[0], "text": [line for one in whys for line in one["text"]], "whys": whys})
+
+
+def _reason(session: Opened, request: Request, name: str) -> Why:
     from chipwise.api import verbs
     from chipwise.planner.plan import refuse_pipeline
     from chipwise.planner.values.plan import Plan as FullPlan
@@ -81,7 +98,7 @@ def why_view(session: Opened, request: Request, name: str) -> Why:
     if not isinstance(full_plan, FullPlan):
         refuse_pipeline(checked.workload, request.source, ["why"])
         raise AssertionError("a plan of several stages is of a pipeline")
-    return Why(with_plain_names(view_of(verbs.why(session.api, full_plan, name), full_plan.per)))
+    return Why(spoken(with_plain_names(view_of(verbs.why(session.api, full_plan, name), full_plan.per))))
 
 
 def write_report(session: Opened, request: Request, path: Path, force: bool) -> Path:

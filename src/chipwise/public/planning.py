@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from chipwise.errors import BadInput, InvalidFile
-from chipwise.public.calling import GIVEN
+from chipwise.public.calling import spoken
 from chipwise.public.calling import verbs as verb_methods
+from chipwise.public.command_words import GIVEN
 from chipwise.public.estimates import Estimate, MemoryFit
 from chipwise.public.making import Request, plan_view, planned
 from chipwise.public.opened import Opened
@@ -176,8 +177,8 @@ class PlanVerbs(Opened):
     ) -> Table:
         """Compare providers, regions or generations: what the cheapest plan of each costs.
 
-        `by` is provider, region or generation; `vendor` keeps one vendor's generations. A row has `fits`, `why`, `usd`,
-        `choice`.
+        `by` is provider, region or generation; `vendor` keeps one vendor's generations. The cheapest stands first; a row has
+        `fits`, `why`, `usd`, `doubt` (about the price; None: there is none) and `choice`.
 
         >>> cw.compare("llama-3.1-8b", serve=True, rps=5, input=1000, output=300).to_pandas()
         """
@@ -192,9 +193,11 @@ class PlanVerbs(Opened):
         source = within(self, read_workload(workload, described), narrowing)
         view = comparison_view(verbs.compare(self.api, source, by, vendor, environment))
         rows = [{**cell["key"], **{name: value for name, value in cell.items() if name != "key"}} for cell in view["cells"]]
+        rows.sort(key=lambda row: (not row["fits"], row["usd"] is None, row["usd"] or 0.0))
+        doubt = ("doubt",) if any(row["doubt"] for row in rows) else ()
         missing = [f"{lack['what']}: {lack['how_much']}. Would help: {lack['remedy']}." for lack in view["missing"]]
         time = () if view["per"] == "month" else ("seconds",)  # of a service the seconds of a month
-        return Table(rows, (*KEYS[by], "fits", "usd", *time, "co2e_kg"), [*missing, *view["notes"]])
+        return Table(rows, (*KEYS[by], "fits", "usd", *doubt, *time, "co2e_kg"), spoken([*missing, *view["notes"]]))
 
     def rate(
         self,
@@ -221,7 +224,7 @@ class PlanVerbs(Opened):
             notes += [f"{family['family']} is not rated: {family['why']}." for family in view["unrated"]]
             notes += [f"{lack['what']}: {lack['how_much']}. Would help: {lack['remedy']}." for lack in view["missing"]]
             notes += view["notes"]
-        return Table(rows, ("workload", "family", "stars", "missed"), notes)
+        return Table(rows, ("workload", "family", "stars", "missed"), spoken(notes))
 
     def pack(
         self,

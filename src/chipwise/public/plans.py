@@ -15,7 +15,7 @@ from typing import Any, Never
 from chipwise.errors import BadInput, ChipwiseError, NoResult
 from chipwise.files.source import NamedText
 from chipwise.money.cost import Cost, Line
-from chipwise.public.calling import as_keywords, in_python, verbs
+from chipwise.public.calling import as_keywords, in_python, spoken, verbs
 from chipwise.public.choices import Choice, Loser, Missing, StagePlan, cells_of, choice_of, row_of
 from chipwise.public.files import Files
 from chipwise.public.intervals import Interval
@@ -23,22 +23,12 @@ from chipwise.public.layout import LINES, data_frame, folded, html_table, text_t
 from chipwise.public.making import Request, rendered, why_view, write_report
 from chipwise.public.opened import Opened
 from chipwise.public.records import Record, Sentences, Table, Why, plain, with_plain_names
-from chipwise.public.workloads import LimitOptions, WorkloadOptions
+from chipwise.public.workloads import Names
 from chipwise.text import usd
 
 RENDER_OPTIONS = ("to", "stage", "choice", "objective", "environment", "layout")  # of `cw.render`, which targets' messages name
-_OPTIONS = frozenset({*WorkloadOptions.__annotations__, *LimitOptions.__annotations__})
 _DATA = "compliance data"  # what is missing where a plan stopped although something may fit
 _COLUMNS = ("where", "chips", "buy", "speed", "time", "cost", "CO2e")
-
-
-def _spoken(value: Any) -> Any:
-    """Texts all the way down, with keywords in place of the options that a command has."""
-    if isinstance(value, str):
-        return as_keywords(value, _OPTIONS)
-    if isinstance(value, dict):
-        return {key: _spoken(inner) for key, inner in value.items()}
-    return type(value)(map(_spoken, value)) if isinstance(value, list | tuple) else value
 
 
 @verbs
@@ -142,22 +132,22 @@ class Plan:
     @property
     def answers(self) -> Table:
         """Questions that decide between kinds of hardware, and what the numbers say."""
-        return Sentences(_spoken(with_plain_names(self.data.get("answers", ()))))
+        return Sentences(spoken(with_plain_names(self.data.get("answers", ()))))
 
     @property
     def turns(self) -> Table:
         """What would change the answer."""
-        return Sentences(_spoken(with_plain_names(self.data.get("turns", ()))))
+        return Sentences(spoken(with_plain_names(self.data.get("turns", ()))))
 
     @property
     def headline(self) -> str:
         """The answer in words, as `chipwise plan` begins: a service that is paid per use where it costs less than machines."""
-        return as_keywords(str(self.data.get("headline") or self.data.get("why") or ""), _OPTIONS)
+        return as_keywords(str(self.data.get("headline") or self.data.get("why") or ""))
 
     @property
     def risks(self) -> str:
         """What may go wrong with the answer, in a line; empty: nothing that is known."""
-        return as_keywords(str(self.data.get("risks") or ""), _OPTIONS)
+        return as_keywords(str(self.data.get("risks") or ""))
 
     @property
     def load(self) -> Record | None:
@@ -166,17 +156,23 @@ class Plan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return tuple(map(_spoken, self.data["notes"]))
+        return tuple(map(spoken, self.data["notes"]))
 
-    def why(self, name: str) -> Why:
+    def why(self, name: Names) -> Why:
         """The best that a machine, chip, provider or region could do, and what it lost by: `plan.why("h100")`."""
         return why_view(self.session, self.request, name)
 
-    def render(self, *targets: str) -> Files:
-        """Deployment files of the best choice: `plan.render("kubernetes").write("deploy")`."""
+    def render(self, *targets: str, to: Names = (), stage: str | None = None, choice: int | None = None) -> Files:
+        """Deployment files of the best choice, or of one stage of a pipeline: `plan.render("kubernetes").write("deploy")`."""
         try:
             return rendered(
-                self.session, self.source, targets, environment=self.request.environment, objective=self.request.objective
+                self.session,
+                self.source,
+                (*targets, *((to,) if isinstance(to, str) else to)),
+                environment=self.request.environment,
+                objective=self.request.objective,
+                stage=stage,
+                choice=choice,
             )
         except ChipwiseError as error:
             raise in_python(error, ("limits", *RENDER_OPTIONS)) from error.__cause__
@@ -211,6 +207,8 @@ class Plan:
 
     @property
     def _title(self) -> str:
+        if self.stages:
+            return f"Plan of {self.workload}: pipeline, by {self.objective}"
         cost = usd(self.cost.usd if self.service is None else self.service["usd"])
         return f"Plan of {self.workload}: {self.kind}, by {self.objective}, {cost} per {self.per}"
 
@@ -259,7 +257,7 @@ class NoPlan:
     def missing(self) -> tuple[Missing, ...]:
         """What stood in the way of everything, and the smallest change that would help."""
         return tuple(
-            Missing(view["what"], _spoken(view["how_much"]), _spoken(view["remedy"]), view.get("stage"))
+            Missing(view["what"], spoken(view["how_much"]), spoken(view["remedy"]), view.get("stage"))
             for view in self.data["missing"]
         )
 
@@ -275,7 +273,7 @@ class NoPlan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return tuple(map(_spoken, self.data["notes"]))
+        return tuple(map(spoken, self.data["notes"]))
 
     def _nothing(self) -> NoResult:
         remedy = " ".join(map(str, self.missing)) or "See `refused`."
@@ -284,7 +282,7 @@ class NoPlan:
     @property
     def headline(self) -> str:
         """What does it instead of machines, as `chipwise plan` begins: a service that is paid per use; empty: nothing does."""
-        return as_keywords(str(self.data.get("headline") or ""), _OPTIONS)
+        return as_keywords(str(self.data.get("headline") or ""))
 
     @property
     def _headline(self) -> str:
@@ -315,11 +313,11 @@ class NoPlan:
     def stages(self) -> tuple[StagePlan, ...]:
         return ()
 
-    def why(self, name: str) -> Why:
+    def why(self, name: Names) -> Why:
         """The best that a machine, chip, provider or region could do, and what stood in its way."""
         return why_view(self.session, self.request, name)
 
-    def render(self, *targets: str) -> Never:
+    def render(self, *targets: str, to: Names = (), stage: str | None = None, choice: int | None = None) -> Never:
         """Raises `NoResult`, as `best` does."""
         raise self._nothing()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from html import escape
 from typing import Any, Never, Self, overload
 
 from chipwise.catalog.region import readable
@@ -208,8 +209,10 @@ class Targets(Record):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        wide = max(map(len, self))
-        return "\n".join(f"{name.ljust(wide)}  {what}" for name, what in self.items())
+        wide, room = max(map(len, self)), LINES - 4
+        lines = [f"{name.ljust(wide)}  {what}" for name, what in self.items()]
+        rest = list(self)[room:]
+        return "\n".join([*lines[:room], *(folded(f"... {len(rest)} more: {', '.join(rest)}") if rest else [])])
 
 
 class Sentences(Table):
@@ -228,6 +231,15 @@ class Meanings(Table):
 
     __slots__ = ()
 
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Why software that was asked for does not run on it."""
+        return tuple(row.reason for record in self._rows for row in record.get("compatibility", ()) if row.answer == "refused")
+
+    def __bool__(self) -> bool:
+        """Something has the name, and nothing that was asked for is refused."""
+        return bool(self._rows) and not self.refused
+
     def __repr__(self) -> str:
         room = LINES // max(len(self), 1) - 1
         lines = [self._lines(record, room) for record in self._rows] if room > 1 else []
@@ -235,8 +247,20 @@ class Meanings(Table):
 
     @staticmethod
     def _lines(record: Record, room: int) -> list[str]:
-        stated = [(name, value) for name, value in record.items() if value not in (None, (), "") and name != "meaning"]
-        return [str(record.get("meaning", "")), *text_pairs(stated, room)]
+        left_out = ("meaning", "compatibility")
+        stated = [(name, value) for name, value in record.items() if value not in (None, (), "") and name not in left_out]
+        answers = Meanings._answers(record)
+        lines = folded(*answers)[:room]
+        return [str(record.get("meaning", "")), *lines, *text_pairs(stated, room - len(lines))[: max(room - len(lines), 0)]]
+
+    @staticmethod
+    def _answers(record: Record) -> list[str]:
+        return [f"{row.answer}: {row.reason}" for row in record.get("compatibility", ())]
 
     def _repr_html_(self) -> str:
-        return "".join(html_pairs(list(record.items()), str(record.get("meaning", ""))) for record in self._rows)
+        tables = []
+        for record in self._rows:
+            pairs = [(name, value) for name, value in record.items() if name != "compatibility"]
+            answers = "".join(f"<p>{escape(answer)}</p>" for answer in self._answers(record))
+            tables.append(f"{answers}{html_pairs(pairs, str(record.get('meaning', '')))}")
+        return "".join(tables)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from chipwise.errors import BadInput
-from chipwise.files.source import NamedText
+from chipwise.files.source import NamedText, read_yaml
 from chipwise.public.plans import NoPlan, Plan
 from chipwise.public.workloads import LimitOptions, Names, constraints, is_file, is_text, read_workload, stated
 
@@ -66,6 +66,19 @@ _DURATIONS = ("longest", "expected", "patience", "grace")
 _PAIRS = {"labels": "labels", "env": "settings", "secrets": "secrets", "stage_engines": "stages"}
 
 
+def _refuse_without_program(source: NamedText) -> None:
+    """A workload that a program wrote is changed there, not in a file."""
+    data = read_yaml(source.text, source).data
+    kind = data.get("kind")
+    if kind == "pipeline" or data.get("program") is not None or not isinstance(kind, str):
+        return
+    command = '["python", "train.py"]'
+    raise BadInput(
+        f"{data.get('name')} does not say what to run.",
+        remedy=f'Give cw.{kind.capitalize()}(..., program={{"command": {command}}}), or the command itself: cw.run({command}).',
+    )
+
+
 def run_request(work: Any, options: RunOptions) -> Any:
     from chipwise.api.running.asking import RunRequest
     from chipwise.units import parse_seconds
@@ -76,6 +89,8 @@ def run_request(work: Any, options: RunOptions) -> Any:
         raise BadInput(f"{work!r} is not a workload file.", remedy=f"Give a command as a list of words: cw.run([{command}])")
     words = tuple(map(str, work)) if is_command else (read_workload(work),)
     settings = stated(options)
+    if not is_command and not isinstance(work, str | Path) and settings.get("engine", "local") == "local":
+        _refuse_without_program(read_workload(work))
     limits = {name: settings.pop(name) for name in LimitOptions.__annotations__ if name in settings and name != "spot"}
     settings["constraints"] = constraints(cast(LimitOptions, limits))
     settings |= {name: parse_seconds(settings[name]) for name in _DURATIONS if name in settings}

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from chipwise.errors import BadInput
 from chipwise.files.source import NamedText, read_text, read_yaml
-from chipwise.planner.options import Constraints, constrained, flat, replacing_file, text_of, with_measured, with_service
-from chipwise.public.calling import GIVEN
+from chipwise.planner.options import Constraints, constrained, flat, text_of, with_measured
+from chipwise.planner.overriding import over_workload, replacing_file
+from chipwise.public.command_words import GIVEN
+from chipwise.public.python_values import as_plain
 from chipwise.units import parse_count
 from chipwise.workload.common import Common
 from chipwise.workload.model.spelled import names_graph
@@ -122,7 +124,7 @@ def constraints(options: LimitOptions) -> Constraints:
         commit=options.get("commit") or "",
         max_price_age=options.get("max_price_age") or "",
         large=bool(options.get("large")),
-        limits=tuple(f"{key}={json.dumps(value)}" for key, value in fields.items()),
+        limits=tuple(f"{key}={json.dumps(as_plain(value, with_paths=True))}" for key, value in fields.items()),
     )
 
 
@@ -188,7 +190,7 @@ def _source(workload: Any, options: Mapping[str, Any], noun: str) -> NamedText:
     over = {key: value for key, value in described.items() if key in replacing_file(described)}
     if over and len(over) == len(described):
         whole = _source(workload, {}, noun)
-        return NamedText(whole, with_service(whole.text, whole, over))
+        return NamedText(whole, over_workload(whole.text, whole, over))
     if described:
         raise BadInput(
             f"{', '.join(sorted(described))} goes with the name of a model, and a whole workload is given.",
@@ -208,7 +210,8 @@ def _source(workload: Any, options: Mapping[str, Any], noun: str) -> NamedText:
         case Mapping():
             from chipwise.public.kinds import plain_fields
 
-            return NamedText(noun, flat(plain_fields(workload)))
+            name = {"name": workload["kind"]} if isinstance(workload.get("kind"), str) else {}  # as an object of the kind has
+            return NamedText(noun, flat({**name, **plain_fields(workload)}))
     source = getattr(workload, "source", None)
     if isinstance(source, NamedText):
         return source

@@ -90,6 +90,7 @@ def cell_view(cell: Cell, keys: tuple[str, ...]) -> View:
         "why": None if cell.why is None else words(cell.why),
         "reason": None if cell.why is None else reason_data(cell.why),
         "usd": cell.choice.usd if cell.choice else None,
+        "doubt": (cell.choice.doubt or None) if cell.choice else None,
         "seconds": cell.choice.seconds if cell.choice else None,
         "kwh": cell.kwh,
         "co2e_kg": cell.choice.kg if cell.choice else None,

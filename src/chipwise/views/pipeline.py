@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chipwise.money.cost import Cost
-from chipwise.planner.explain.pipeline_words import together_words
+from chipwise.planner.explain.pipeline_words import pipeline_headline, together_words
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.explain.risks import pipeline_risk_line
 from chipwise.planner.reasons import reason_data
@@ -19,6 +19,7 @@ def pipeline_view(plan: PipelinePlan) -> View:
         "kind": "pipeline",
         "objective": plan.objective,
         "fits": plan.fits,
+        "headline": pipeline_headline(plan) if plan.fits else None,
         "stages": [
             {
                 "name": stage.name,

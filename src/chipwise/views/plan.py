@@ -19,6 +19,7 @@ from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.load import OverTime
 from chipwise.planner.values.plan import DataMoved, Emitted, Loss, Missing, Plan, Service
 from chipwise.planner.values.trade import cost_time_curve, knee
+from chipwise.units import MONTH
 from chipwise.views.load import load_views
 
 SCHEMA = 1
@@ -141,6 +142,7 @@ def choice_view(choice: Choice) -> View:
         "unit": choice.unit,
         "co2e_kg": choice.kg,
         "making_co2e_kg": choice.making_kg,
+        "speed": _speed_view(choice),
         "requests_per_s": choice.rate,
         "requests_per_s_range": choice.rate and [choice.rate / choice.rate_spread, choice.rate * choice.rate_spread],
         "replicas": choice.replicas,
@@ -167,6 +169,14 @@ def choice_view(choice: Choice) -> View:
         "over_time": _over_time_view(choice.over_time) if choice.over_time else None,
         "own": asdict(choice.own) if choice.own else None,
     }
+
+
+def _speed_view(choice: Choice) -> View | None:
+    """Of a job: what it does a second while it works, and what its seconds are made of."""
+    if choice.pace is None or not 0 < choice.work_s != MONTH:  # a service works all the month
+        return None
+    low, middle, high, unit = choice.pace
+    return {"value": middle, "low": low, "high": high, "unit": f"{unit}/s", "terms_s": choice.parts_s}
 
 
 def _over_time_view(following: OverTime) -> View:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.planner.explain.pipeline_words import together_words, without
+from chipwise.planner.explain.pipeline_words import pipeline_headline, together_words, without
 from chipwise.planner.explain.reason_words import (
     example_words,
     lost,
@@ -29,6 +29,7 @@ __all__ = [
     "missing_words",
     "no_service",
     "nothing_words",
+    "pipeline_headline",
     "pipeline_risk_line",
     "quota_notes",
     "remedy_words",

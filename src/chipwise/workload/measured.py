@@ -236,6 +236,8 @@ def read_line(text: str) -> dict[str, Any]:
             f"--measured: {value!r} is neither a time nor a rate.",
             remedy=EXAMPLES,
         ) from error
+    if re.fullmatch(r"[\d.,_]+(?:[eE][+-]?\d+)?\s*[kKMGBT]?", takes.strip()):
+        raise BadInput(f"--measured: {value!r} has no unit.", remedy=EXAMPLES)
     if seconds <= 0:
         raise BadInput(f"--measured: {value!r} is not above zero.", remedy="Give the time that it took.")
     line["takes"] = takes.strip()

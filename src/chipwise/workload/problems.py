@@ -40,6 +40,8 @@ _FIELDS = {  # options of `chipwise plan` and words for them, by where a file ha
     "output_tokens": ("output",),
     "sequence_length": ("seq",),
     "traffic": ("users_in",),
+    "items": ("samples",),  # of a batch
+    "samples": ("items",),  # of training
 }
 MAX_PROBLEMS = 50  # beyond which nobody reads on
 

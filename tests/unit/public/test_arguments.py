@@ -95,4 +95,4 @@ def test_sentences_are_printed_whole(plan: cw.Plan) -> None:
     assert " ".join(repr(cw.tco("h100")).split()).find(cw.tco("h100").answer) > 0
     assert "rps: is not a field" in repr(cw.check("kind: serve\nrps: 5\n"))
     assert "tokens each" in repr(cw.fits(MODEL, on="h100"))
-    assert len(repr(cw.targets()).splitlines()) == len(cw.targets())
+    assert len(repr(cw.targets()).splitlines()) <= 20 < len(cw.targets())

@@ -179,7 +179,7 @@ def test_what_would_change_a_plan_is_said_as_keywords(session: cw.Session) -> No
         ("Write --on CHIP,STAGE=CHIP.", 'Write on="CHIP,STAGE=CHIP".'),
         ("Say it: --tokens 2B, or --samples 50k.", 'Say it: tokens="2B", or samples="50k".'),
         ("Plan with --limit clouds=[aws], or so.", 'Plan with limits={"clouds": ["aws"]}, or so.'),
-        ("See `chipwise render x.yaml --to ray`.", "See `chipwise render x.yaml --to ray`."),
+        ("See `chipwise render x.yaml --to ray`.", 'See `cw.render("x.yaml", to="ray")`.'),
         ("No flag --unknown of ours.", "No flag --unknown of ours."),
     ],
 )

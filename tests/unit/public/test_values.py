@@ -44,9 +44,46 @@ def test_a_job_has_a_time_and_a_speed_in_its_own_unit(session: cw.Session) -> No
     found = session.plan("llama-3.1-8b", finetune="lora", tokens="20M", cloud="aws", top=2)
     assert len(found.choices) == 2
     assert found.speed is not None
-    assert found.speed.unit == "million tokens/s"
-    assert found.speed.value * found.best.time.value == pytest.approx(20.0)
-    assert found.speed.low * found.best.time.high == pytest.approx(20.0)
+    assert found.speed.unit == "tokens/s"
+    assert found.speed.value * found.speed.terms["work"] == pytest.approx(20e6)
+    assert sum(found.best.time.terms.values()) == pytest.approx(found.best.time.value)
+    assert found.best.cost.low < found.best.cost.usd < found.best.cost.high
+    assert found.best.usd_interval.low == found.best.cost.low
+
+
+def test_a_speed_compares_and_is_written_by_its_middle(session: cw.Session) -> None:
+    slow, fast = cw.Interval(5.0, 1.0, 30.0, "req/s"), cw.Interval(7.25, 6.0, 8.0, "req/s")
+    assert slow < 10 <= cw.Interval(10.0, 1.0, 30.0, "req/s")
+    assert slow < fast > 7
+    assert fast >= slow <= 5.0
+    assert (f"{fast:.2f}", f"{fast}") == ("7.25", "7.25 req/s (6 to 8)")
+    assert str(cw.Interval(1 / 3600, 1 / 7200, 1 / 1800, "runs/s")) == "1 run in 1 h (30 min to 2 h)"
+    with pytest.raises(TypeError):
+        _ = slow < "fast"
+
+
+def test_the_speed_of_a_job_is_that_of_the_command_line(session: cw.Session) -> None:
+    from chipwise.text import count
+    from chipwise.views.words import brief
+
+    plan = session.plan("llama-3.1-8b", finetune="lora", tokens="20M", cloud="aws", top=1)
+    full: Any = session.remembered(plan.request)[1]
+    speed = plan.best.speed
+    assert speed is not None
+    assert f"{count(speed.value)} tokens/s ({count(speed.low)}-{count(speed.high)})" in brief(full.winner, "job")
+
+
+def test_a_pipeline_begins_as_on_the_command_line(session: cw.Session) -> None:
+    from chipwise.views.words import pipeline_headline
+
+    plan = session.plan("examples/pipeline/workload.yaml")
+    full: Any = session.remembered(plan.request)[1]
+    assert plan.headline == pipeline_headline(full)
+    assert plan.headline in repr(plan)
+    assert "per pipeline" not in repr(plan)
+    assert plan.stages[2].choice.speed is not None
+    with pytest.raises(cw.BadInput, match="and the workload is a pipeline"):
+        session.plan(Path("examples/pipeline/workload.yaml").read_text()).why("h100")
 
 
 def test_why_everything_else_lost_is_told(plan: cw.Plan) -> None:
@@ -200,8 +237,8 @@ def test_a_workload_that_is_wrong_names_every_field() -> None:
 def test_options_beside_a_whole_workload_are_refused(session: cw.Session) -> None:
     with pytest.raises(cw.BadInput, match="rps is for a service"):
         session.plan(cw.Train(model="llama-3.1-8b", tokens="1B"), rps=5)
-    with pytest.raises(cw.BadInput, match="precision goes with the name of a model"):
-        session.plan(cw.Train(model="llama-3.1-8b", tokens="1B"), precision="fp8")
+    with pytest.raises(cw.BadInput, match="seq goes with the name of a model"):
+        session.plan(cw.Train(model="llama-3.1-8b", tokens="1B"), seq=4096)
 
 
 def test_what_is_no_workload_is_refused(session: cw.Session) -> None:

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from chipwise.errors import BadInput, InvalidFile, Problem
-from chipwise.planner.options import with_service
+from chipwise.planner.overriding import with_service
 from chipwise.workload.demand import Length
 from chipwise.workload.kinds import Serve
 from chipwise.workload.parse import parse

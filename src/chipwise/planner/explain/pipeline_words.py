@@ -5,7 +5,18 @@ from __future__ import annotations
 from chipwise.planner.explain.advantages import advantage_words
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.values.pipeline import Alternative, PipelinePlan, Totals, what
-from chipwise.text import duration, usd
+from chipwise.text import duration, plural, usd
+
+
+def pipeline_headline(plan: PipelinePlan) -> str:
+    """The answer in a sentence: how long all stages take, what they cost once and by the month, and what they emit."""
+    assert plan.totals is not None
+    totals = plan.totals
+    parts = [usd(totals.once.usd)] if totals.once.lines else []
+    parts += [f"{usd(totals.monthly.usd)} a month"] if totals.monthly.lines else []
+    carbon = f"{totals.kg:,.1f} kg CO2e{without(totals)}"
+    stages = plural(len(plan.stages), "stage")
+    return f"{stages} in {duration(totals.seconds)} for {' and then '.join(parts) or 'nothing'}, {carbon}."
 
 
 def together_words(plan: PipelinePlan) -> str:

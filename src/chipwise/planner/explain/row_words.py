@@ -40,16 +40,8 @@ def brief(choice: Choice, per: str) -> str:
         parts.append(f"{power(choice.machine_watts)} a device")
     if choice.latency:
         parts.append(", ".join(f"{name} {duration(seconds)}" for name, seconds in choice.latency.items()))
-    elif per == "job" and choice.usd_per_unit > 0:
-        units = choice.usd / choice.usd_per_unit
-        scale, unit = (1e6, choice.unit.removeprefix("million ")) if choice.unit.startswith("million ") else (1.0, choice.unit)
-        fixed = choice.first_wait_s + choice.boot_s + choice.moving_s
-        spans = [
-            choice.work_s * (seconds - fixed) / max(choice.seconds - fixed, 1e-9)
-            for seconds in (choice.high_s, choice.seconds, choice.low_s)
-        ]
-        low, middle, high = (scale * units / max(seconds, 1e-9) for seconds in spans)  # as `predict` has it: while it works
-        parts.append(_pace(low, middle, high, unit))
+    elif per == "job" and choice.pace is not None:
+        parts.append(_pace(*choice.pace))
     return "; ".join(part for part in parts if part)
 
 

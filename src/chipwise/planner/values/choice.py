@@ -142,6 +142,28 @@ class Choice:
         return max(self.seconds - others, 0.0)
 
     @property
+    def parts_s(self) -> dict[str, float]:
+        """What `seconds` of a job are made of: the parts add up to it."""
+        parts = {"work": self.work_s, "start": self.boot_s, "data": self.moving_s, "repeated": self.repeated_s}
+        return parts | {"first wait": self.first_wait_s, "later waits": self.later_wait_s}
+
+    @property
+    def pace(self) -> tuple[float, float, float, str] | None:
+        """Of a job what it does a second while it works, as `predict` has it: low, middle, high and what is counted. None:
+        nothing is counted."""
+        if self.usd_per_unit <= 0:
+            return None
+        units = self.usd / self.usd_per_unit
+        scale, unit = (1e6, self.unit.removeprefix("million ")) if self.unit.startswith("million ") else (1.0, self.unit)
+        fixed = self.first_wait_s + self.boot_s + self.moving_s
+        spans = [
+            self.work_s * (seconds - fixed) / max(self.seconds - fixed, 1e-9)
+            for seconds in (self.high_s, self.seconds, self.low_s)
+        ]
+        low, middle, high = (scale * units / max(seconds, 1e-9) for seconds in spans)
+        return low, middle, high, unit
+
+    @property
     def machine_watts(self) -> float:
         """Of one machine."""
         return self.watts / self.machines
