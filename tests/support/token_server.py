@@ -55,6 +55,10 @@ def _whole(document: object) -> bytes:
     return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
 
+ROLE = _event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]})
+FINISH = _event({"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]})
+
+
 class TokenServer:
     def __init__(self, tokens: int = 5, interval_s: float = 0.0, prefill_s: float = 0.0, name: str = "tiny") -> None:
         self.tokens = tokens
@@ -66,6 +70,7 @@ class TokenServer:
         self.answered = 0  # requests whose answer was begun
         self.stamps = False  # events carry the instant at which they were sent
         self.healthy = False  # /health answers well, whatever the faults
+        self.opening = b""  # sent at once, before the first token
         self.faults = Faults()
         self.seen = Seen()
         self.connections: set[_Connection] = set()
@@ -202,12 +207,12 @@ class _Connection(asyncio.Protocol):
             loop = asyncio.get_running_loop()
             self._next_at = loop.time() + server.prefill_s
             if server.prefill_s or server.interval_s:
-                transport.write(EVENT_HEAD)
+                transport.write(EVENT_HEAD + server.opening)
                 self._timer = loop.call_at(self._next_at, self._step)
             else:
                 cut = faults.cut_after_events
                 count = server.tokens if cut is None else min(cut, server.tokens)
-                transport.write(EVENT_HEAD + server.events[path] * count)
+                transport.write(EVENT_HEAD + server.opening + server.events[path] * count)
                 self._left = 0
                 if cut is not None:
                     transport.close()
