@@ -67,9 +67,11 @@ class TokenServer:
         self.name = name
         self.is_controllable = False  # by POST /faults
         self.first_pace = (interval_s, prefill_s)
+        self.asked = 0
         self.answered = 0  # requests whose answer was begun
         self.stamps = False  # events carry the instant at which they were sent
         self.healthy = False  # /health answers well, whatever the faults
+        self.fails_each = 0  # every so many requests get a status 500; 0: none
         self.opening = b""  # sent at once, before the first token
         self.faults = Faults()
         self.seen = Seen()
@@ -186,8 +188,11 @@ class _Connection(asyncio.Protocol):
     def _answer(self, path: bytes, body: bytes) -> None:
         server, faults, transport = self._server, self._server.faults, self._transport
         assert transport is not None
+        server.asked += 1
         if path == b"/faults" and server.is_controllable:
             self._change(json.loads(body))
+        elif server.fails_each and server.asked % server.fails_each == 0:
+            transport.write(b"HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\nno")
         elif faults.close_before_answer:
             transport.abort()
         elif faults.hangs:

@@ -80,4 +80,3 @@ class PassedAnswer(AnswerCount):
             + b"\n\n"
         )
         return b"%x\r\n%b\r\n" % (len(event), event)
-
