@@ -1,9 +1,10 @@
 """Whether a new version may replace the old one: judged request by request, with stated error rates.
 
 Each question (does it fail more often, is its first token later, are its further tokens slower, are its answers of another
-length) is a sequential probability ratio test of A. Wald (1945) between an acceptable and an unacceptable share of bad requests: it ends as early as the answers allow, and a
-version like the old one is rejected with at most `false_alarm` in all, one as bad as the unacceptable share passes with at most
-`missed` for each question. What counts as slow or odd is read off the old version's own requests at the same time.
+length) is a sequential probability ratio test of A. Wald (1945) between an acceptable and an unacceptable share of bad
+requests: it ends as early as the answers allow, and a version like the old one is rejected with at most `false_alarm` in all,
+one as bad as the unacceptable share passes with at most `missed` for each question. What counts as slow or odd is read off the
+old version's own requests at the same time.
 """
 
 from __future__ import annotations
