@@ -270,6 +270,7 @@ class _Connection(asyncio.Protocol):
 async def _main(arguments: argparse.Namespace) -> None:
     server = TokenServer(arguments.tokens, arguments.interval, arguments.prefill)
     server.stamps = arguments.stamps
+    server.opening = ROLE if arguments.role else b""
     server.faults.refuse_status = arguments.refuse
     if arguments.refuse:
         server.healthy = True
@@ -283,6 +284,7 @@ if __name__ == "__main__":
     parser.add_argument("--tokens", type=int, default=100)
     parser.add_argument("--interval", type=float, default=0.01)
     parser.add_argument("--prefill", type=float, default=0.0)
+    parser.add_argument("--role", action="store_true", help="begin streams at once with an event that has no content")
     parser.add_argument("--stamps", action="store_true")
     parser.add_argument("--refuse", type=int, default=0, help="answer prompts with this status")
     parser.add_argument("--controllable", action="store_true")

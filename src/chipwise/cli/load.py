@@ -120,32 +120,32 @@ def _goal_words(goal: dict[str, Any]) -> str:
     verdict = f"{name} {'holds' if goal['holds'] else 'is missed'}"
     if goal["sure"]:
         return f"{verdict}: {percent(goal['kept_share'])} of requests are within {duration(goal['limit_s'])}."
-    few = text.plural(goal["requests"], "request")
-    return f"{verdict} in this test, but {few} cannot tell: {goal['needed_requests']:,} are needed."
+    count = text.plural(goal["requests"], "request")
+    return f"{verdict} in this test, but {count} cannot tell: {goal['needed_requests']:,} are needed."
 
 
 def _show_percentiles(view: dict[str, Any]) -> None:
     from chipwise.cli import text
 
-    predicted, asked = view["predicted"], view["percentile"]
-    names = [*PERCENTILES, *(() if asked in PERCENTILES else (asked,))]
+    predicted, percentile = view["predicted"], view["percentile"]
+    names = [*PERCENTILES, *(() if percentile in PERCENTILES else (percentile,))]
     columns = [
         text.Column("ms"),
         *(text.Column(name, right=True) for name in names),
-        text.Column(f"{asked} between", right=True),
+        text.Column(f"{percentile} between", right=True),
     ]
     if predicted is not None:
-        columns.append(text.Column(f"{asked} predicted", right=True))
+        columns.append(text.Column(f"{percentile} predicted", right=True))
     rows = []
     for metric, key, label in METRIC_ROWS:
         values = view[key]
         if values is None:
             continue
         row = [label, *(text.number(1e3 * values[name], 3) for name in names)]
-        ends = values["intervals"].get(asked)
+        ends = values["intervals"].get(percentile)
         row.append("-" if ends is None else " to ".join(text.number(1e3 * end, 3) for end in ends))
         if predicted is not None:
-            expected = predicted.get(metric, {}).get(asked)
+            expected = predicted.get(metric, {}).get(percentile)
             row.append("-" if expected is None else text.number(1e3 * expected, 3))
         rows.append(row)
     if rows:
@@ -158,14 +158,14 @@ def _show_trials(view: dict[str, Any]) -> None:
 
     if not view["trials"]:
         return
-    asked = view["percentile"]
-    names = ("requests/s", "requests", f"first token {asked} ms", f"per token {asked} ms", "errors")
+    percentile = view["percentile"]
+    names = ("requests/s", "requests", f"first token {percentile} ms", f"per token {percentile} ms", "errors")
     columns = [text.Column(name, right=True) for name in names]
     rows = [
         [
             text.number(trial["rate_per_s"]),
             f"{trial['requests']:,}",
-            *("-" if trial[key] is None else text.number(1e3 * trial[key][asked], 3) for key in ("ttft_s", "tpot_s")),
+            *("-" if trial[key] is None else text.number(1e3 * trial[key][percentile], 3) for key in ("ttft_s", "tpot_s")),
             f"{sum(trial['errors'].values()):,}",
         ]
         for trial in sorted(view["trials"], key=lambda trial: trial["rate_per_s"])

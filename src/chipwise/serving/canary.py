@@ -81,16 +81,16 @@ def judge(
         )
     first = _slow([_time(outcome) for outcome in known], [_time(outcome) for outcome in answered], _goal(goals, "ttft"), rule)
     if first.verdict is CanaryVerdict.BAD:
-        reason = f"{first.bad} of {first.count} answers came after {duration(first.limit)}"
+        reason = f"{first.bad} of {first.answers} answers came after {duration(first.limit)}"
         return CanaryJudgement(CanaryVerdict.BAD, len(new), (reason,))
     verdicts = {failing, first.verdict}
     if compares_gaps:
         new_gaps = [gap for outcome in answered if (gap := outcome.per_token_s) is not None]
-        each = _slow(old_gaps, new_gaps, _goal(goals, "tpot"), rule)
-        if each.verdict is CanaryVerdict.BAD:
-            reason = f"{each.bad} of {each.count} answers took over {duration(each.limit)} per token"
+        gaps = _slow(old_gaps, new_gaps, _goal(goals, "tpot"), rule)
+        if gaps.verdict is CanaryVerdict.BAD:
+            reason = f"{gaps.bad} of {gaps.answers} answers took over {duration(gaps.limit)} per token"
             return CanaryJudgement(CanaryVerdict.BAD, len(new), (reason,))
-        verdicts.add(each.verdict)
+        verdicts.add(gaps.verdict)
     lengths = [outcome.tokens for outcome in known]
     low, high = _quantile(lengths, 0.025), _quantile(lengths, 0.975)
     odd = _tested((not low <= outcome.tokens <= high for outcome in answered), *rule.odd, rule)
@@ -108,7 +108,7 @@ def judge(
 class _Slowness(NamedTuple):
     verdict: CanaryVerdict
     bad: int
-    count: int
+    answers: int
     limit: float
 
 

@@ -37,11 +37,21 @@ def judged(shots: Shots, goals: Goals, warm_up_s: float = 0.0) -> tuple[GoalVerd
     for (metric, share), limit_s in goals.items():
         values = by_metric[metric]
         values = values[np.isfinite(values)]
-        kept, requests = int((values <= limit_s).sum()), int(values.size) + failed
-        kept_share = kept / requests if requests else 0.0
+        kept_count, requests = int((values <= limit_s).sum()), int(values.size) + failed
+        kept_share = kept_count / requests if requests else 0.0
         holds = requests > 0 and kept_share >= share - 1e-9
-        is_sure = requests >= needed_requests(share) or (not holds and _is_surprising(kept, requests, share))
-        verdicts.append(GoalVerdict(metric, share, limit_s, kept_share, requests, holds, is_sure))
+        is_sure = requests >= needed_requests(share) or (not holds and _is_surprising(kept_count, requests, share))
+        verdicts.append(
+            GoalVerdict(
+                metric=metric,
+                share=share,
+                limit_s=limit_s,
+                kept_share=kept_share,
+                requests=requests,
+                holds=holds,
+                is_sure=is_sure,
+            )
+        )
     return tuple(verdicts)
 
 
@@ -58,7 +68,7 @@ def trial_seconds(wanted_s: float | None, per_s: float, shares: Iterable[float])
     return min(max(TRIAL_S, (needed + 3.0 * math.sqrt(needed)) / per_s), LONGEST_TRIAL_S)
 
 
-def _is_surprising(kept: int, requests: int, share: float) -> bool:
+def _is_surprising(kept_count: int, requests: int, share: float) -> bool:
     """So few that kept it would come by chance in less than 5% of tests (binomial) if the goal were just kept."""
     if share >= 1.0 or not requests:
         return requests > 0
@@ -71,6 +81,6 @@ def _is_surprising(kept: int, requests: int, share: float) -> bool:
             + count * math.log(share)
             + (requests - count) * math.log1p(-share)
         )
-        for count in range(kept + 1)
+        for count in range(kept_count + 1)
     )
     return chance < 1.0 - CONFIDENCE

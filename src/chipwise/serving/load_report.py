@@ -52,11 +52,11 @@ class Percentiles:
     p999: float
     highest: float
     intervals: Mapping[str, tuple[float, float]]  # at 95%, by percentile; one that so few requests cannot tell is left out
-    others: Mapping[str, float]  # percentiles that somebody asked for, by name
+    extra: Mapping[str, float]  # percentiles that somebody asked for, by name
 
     def value(self, name: str) -> float | None:
         """Of a percentile that is counted here, such as p95."""
-        return float(getattr(self, name)) if name in SHARES else self.others.get(name)
+        return float(getattr(self, name)) if name in SHARES else self.extra.get(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ def share_name(share: float) -> str:
     return next((name for name, known in SHARES.items() if abs(known - share) < 1e-9), f"p{100.0 * share:g}")
 
 
-def percentiles(values: Floats, asked: Iterable[float] = ()) -> Percentiles | None:
+def percentiles(values: Floats, extra_shares: Iterable[float] = ()) -> Percentiles | None:
     values = values[np.isfinite(values)]
     if not values.size:
         return None
-    others = {name: share for share in asked if (name := share_name(share)) not in SHARES}
+    extra = {name: share for share in extra_shares if (name := share_name(share)) not in SHARES}
     p50, p90, p95, p99, p999 = (float(value) for value in np.quantile(values, list(SHARES.values())))
     return Percentiles(
         count=int(values.size),
@@ -94,15 +94,15 @@ def percentiles(values: Floats, asked: Iterable[float] = ()) -> Percentiles | No
         p99=p99,
         p999=p999,
         highest=float(values.max()),
-        intervals=_intervals(values, SHARES | others),
-        others={name: float(np.quantile(values, share)) for name, share in others.items()},
+        intervals=_intervals(values, SHARES | extra),
+        extra={name: float(np.quantile(values, share)) for name, share in extra.items()},
     )
 
 
 def _intervals(values: Floats, shares: Mapping[str, float]) -> dict[str, tuple[float, float]]:
     """Bootstrap of blocks, in the order of arrival."""
     shares = {name: share for name, share in shares.items() if (1.0 - share) * values.size >= LEAST_FOR_INTERVAL - 1e-6}
-    if not shares:
+    if not shares or values.size < BLOCKS:
         return {}
     thinned = values[:: max(1, -(-values.size // MOST_RESAMPLED))]
     blocks = thinned[: thinned.size // BLOCKS * BLOCKS].reshape(BLOCKS, -1)
@@ -136,8 +136,8 @@ def times_of(shots: Shots, warm_up_s: float) -> Times:
     )
 
 
-def summarise(shots: Shots, goals: LoadGoals, warm_up_s: float = 0.0, asked: Sequence[float] = ()) -> LoadReport:
-    """Without what was due during the warm-up; `asked` are further percentiles, as shares."""
+def summarise(shots: Shots, goals: LoadGoals, warm_up_s: float = 0.0, extra_shares: Sequence[float] = ()) -> LoadReport:
+    """Without what was due during the warm-up; `extra_shares` are further percentiles, as shares."""
     counted, fine, first, gap_s, total = times_of(shots, warm_up_s)
     good = fine.copy()
     for values, goal in ((first, goals.first_token_s), (gap_s, goals.per_token_s), (total, goals.total_s)):
@@ -157,9 +157,9 @@ def summarise(shots: Shots, goals: LoadGoals, warm_up_s: float = 0.0, asked: Seq
         answered_per_s=float(fine.sum()) / span,
         good_per_s=float(good.sum()) / span,
         tokens_per_s=float(shots.tokens[fine].sum()) / span,
-        first_token=percentiles(first, asked),
-        per_token=percentiles(gap_s, asked),
-        total=percentiles(total, asked),
+        first_token=percentiles(first, extra_shares),
+        per_token=percentiles(gap_s, extra_shares),
+        total=percentiles(total, extra_shares),
         lateness=percentiles((shots.sent_s - shots.due_s)[counted]),
         errors=dict(Counter(error for error, counts in zip(shots.errors, counted, strict=True) if error and counts)),
     )

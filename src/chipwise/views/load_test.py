@@ -74,7 +74,7 @@ def _percentiles(values: Percentiles | None) -> View | None:
         return None
     names = ("count", "mean", "p50", "p90", "p95", "p99", "p999", "highest")
     ends = {name: list(interval) for name, interval in values.intervals.items()}
-    return {name: getattr(values, name) for name in names} | dict(values.others) | {"intervals": ends}
+    return {name: getattr(values, name) for name in names} | dict(values.extra) | {"intervals": ends}
 
 
 def _ratios(result: LoadResult) -> View | None:

@@ -64,7 +64,7 @@ def test_a_bad_version_is_rejected(trouble: str, new: Callable[[random.Random], 
 
 
 def test_a_version_that_only_fails_is_rejected_at_once_and_without_a_comparison() -> None:
-    failures = [RequestOutcome(True, None, None, 0.1, 0.0)] * 4
+    failures = [RequestOutcome(failed=True, first_s=None, per_token_s=None, total_s=0.1, tokens=0.0)] * 4
     assert judge([], failures, {}).verdict is CanaryVerdict.BAD
 
 

@@ -287,8 +287,8 @@ def predicted(
     from chipwise.api.verbs import predict
 
     goal_s = next((seconds for (name, _), seconds in request.goals.items() if name == "ttft"), ANY_TIME_S)
-    asked = {"ttft": goal_s, "percentile": 100.0 * request.share}
-    view = predict(session, source, chip, "serve", {"rate": per_s, **asked, **settings})
+    goal = {"ttft": goal_s, "percentile": 100.0 * request.share}
+    view = predict(session, source, chip, "serve", {"rate": per_s, **goal, **settings})
     percentiles = view.get("percentiles") or {}
     if not percentiles:
         raise BadInput("There is no prediction at this rate for this workload.", remedy="Leave out --on.")
