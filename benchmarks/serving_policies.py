@@ -55,9 +55,9 @@ The goal: 99% of requests wait at most 10 s, with a cold start of 180 s. A repli
 load keeps 20 replicas busy, unless `--replica-rate` says how fast one is; work is by tokens where the trace has them, and
 an input token counts a quarter of an output token.
 
-Two bounds: `bare-work`, replicas that are always busy, and `clairvoyant`, a plan that knows the whole load and lets nobody
-wait longer than the goal. All ratios below are to the plan. It lets nobody wait longer, so that a policy which lets 1% wait
-can cost less.
+Two bounds: `bare-work`, replicas that are always busy, and `clairvoyant`, a plan that knows the whole load. It counts the work
+of each second so that nobody waits longer than the goal; replayed request by request, a few do. All ratios below are to the
+plan. A policy which lets 1% wait can cost less.
 
 ServeGen publishes rates of clients in windows of ten minutes, and no requests. Rates move in straight lines between the
 middles of windows, and requests of a second vary as the recorded variation of gaps says. Other seeds give other requests.

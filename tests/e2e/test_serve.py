@@ -79,10 +79,14 @@ def test_replicas_are_killed_scaled_and_replaced_under_load_and_no_request_is_lo
     assert machine("ps", "--phase", "running,queued", "--json").stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("fault", [("--refuse", "500"), ("--prefill", "1.5")], ids=["failing", "slow"])
+@pytest.mark.parametrize(
+    "fault",
+    [("--refuse", "500"), ("--prefill", "1.5"), ("--interval", "0.1")],
+    ids=["failing", "slow", "slow tokens"],
+)
 def test_a_bad_version_is_taken_back_and_hurts_its_share_at_most(fault: tuple[str, str], machine: Machine) -> None:
-    service = started(machine, "--name", "tiny", *STAND_IN, "--interval", "0.005")
-    words = ("serve", "rollout", "tiny", "--share", "20%", "--judge-for", "60s", *STAND_IN, *fault)
+    service = started(machine, "--name", "tiny", *STAND_IN, "--role", "--interval", "0.005")
+    words = ("serve", "rollout", "tiny", "--share", "20%", "--judge-for", "60s", *STAND_IN, "--role", *fault)
     told: list[str] = []
     shots = loaded(service["url"], 25, 16, lambda: told.append(machine(*words, code=1, timeout=120).stderr))
     assert "was taken back" in told[0]

@@ -55,6 +55,10 @@ def _whole(document: object) -> bytes:
     return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
 
+ROLE = _event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]})
+FINISH = _event({"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]})
+
+
 class TokenServer:
     def __init__(self, tokens: int = 5, interval_s: float = 0.0, prefill_s: float = 0.0, name: str = "tiny") -> None:
         self.tokens = tokens
@@ -63,9 +67,12 @@ class TokenServer:
         self.name = name
         self.is_controllable = False  # by POST /faults
         self.first_pace = (interval_s, prefill_s)
+        self.asked = 0
         self.answered = 0  # requests whose answer was begun
         self.stamps = False  # events carry the instant at which they were sent
         self.healthy = False  # /health answers well, whatever the faults
+        self.fails_each = 0  # every so many requests get a status 500; 0: none
+        self.opening = b""  # sent at once, before the first token
         self.faults = Faults()
         self.seen = Seen()
         self.connections: set[_Connection] = set()
@@ -181,8 +188,11 @@ class _Connection(asyncio.Protocol):
     def _answer(self, path: bytes, body: bytes) -> None:
         server, faults, transport = self._server, self._server.faults, self._transport
         assert transport is not None
+        server.asked += 1
         if path == b"/faults" and server.is_controllable:
             self._change(json.loads(body))
+        elif server.fails_each and server.asked % server.fails_each == 0:
+            transport.write(b"HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\nno")
         elif faults.close_before_answer:
             transport.abort()
         elif faults.hangs:
@@ -202,12 +212,12 @@ class _Connection(asyncio.Protocol):
             loop = asyncio.get_running_loop()
             self._next_at = loop.time() + server.prefill_s
             if server.prefill_s or server.interval_s:
-                transport.write(EVENT_HEAD)
+                transport.write(EVENT_HEAD + server.opening)
                 self._timer = loop.call_at(self._next_at, self._step)
             else:
                 cut = faults.cut_after_events
                 count = server.tokens if cut is None else min(cut, server.tokens)
-                transport.write(EVENT_HEAD + server.events[path] * count)
+                transport.write(EVENT_HEAD + server.opening + server.events[path] * count)
                 self._left = 0
                 if cut is not None:
                     transport.close()
@@ -260,6 +270,7 @@ class _Connection(asyncio.Protocol):
 async def _main(arguments: argparse.Namespace) -> None:
     server = TokenServer(arguments.tokens, arguments.interval, arguments.prefill)
     server.stamps = arguments.stamps
+    server.opening = ROLE if arguments.role else b""
     server.faults.refuse_status = arguments.refuse
     if arguments.refuse:
         server.healthy = True
@@ -273,6 +284,7 @@ if __name__ == "__main__":
     parser.add_argument("--tokens", type=int, default=100)
     parser.add_argument("--interval", type=float, default=0.01)
     parser.add_argument("--prefill", type=float, default=0.0)
+    parser.add_argument("--role", action="store_true", help="begin streams at once with an event that has no content")
     parser.add_argument("--stamps", action="store_true")
     parser.add_argument("--refuse", type=int, default=0, help="answer prompts with this status")
     parser.add_argument("--controllable", action="store_true")

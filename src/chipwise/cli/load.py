@@ -22,7 +22,7 @@ MOST_DELAY_S = 0.001  # from due to sent; above, the machine that sends is too b
 @click.option("--url", default=None, help="With a workload file: the address. http://127.0.0.1:8000 unless given.")
 @click.option("--environment", "-e", default=None, help="Use this environment of the file: prod.")
 @click.option("--rate", type=AboveZero(1e6), default=None, help="Requests per second; 1 unless the file says.")
-@click.option("--for", "duration", type=Duration(), default=None, help="How long requests come; 30s unless given.")
+@click.option("--for", "duration", type=Duration(), default=None, help="How long requests come; 30s, or the whole trace.")
 @click.option("--warm-up", type=Duration(), default=None, help="Do not count requests of this first time.")
 @click.option("--arrivals", type=ARRIVALS, default=None, help="How requests follow one another; poisson unless given.")
 @click.option("--burstiness", type=AboveZero(100), default=None, help="Coefficient of variation of the gaps; 1 is Poisson.")
@@ -51,8 +51,10 @@ MOST_DELAY_S = 0.001  # from due to sent; above, the machine that sends is too b
 def load(ctx: click.Context, /, target: str, trace: Path | None, as_json: bool, **settings: Any) -> None:
     """Send requests to a service at a rate that does not wait for its answers, and measure them.
 
-    Times count from the instant at which a request was due, so waiting counts in full. Percentiles have 95% intervals where
-    there are enough requests. A workload file gives rate, lengths and goals; options win over it. Prompts are random words.
+    Times count from the instant at which a request was due, so waiting counts in full. The first token is the first event with
+    content. Percentiles have 95% intervals where there are enough requests. A request that failed has missed every goal. A
+    workload file gives rate, lengths and goals; options win over it. Prompts are random words. --search lengthens its trials
+    until they have enough requests, to 10 minutes at most, unless --for is given.
 
     Exits with 1 if a goal is missed or requests fail.
 
@@ -86,9 +88,10 @@ def show(view: dict[str, Any]) -> None:
     rate = "as the trace has them" if view["rate_per_s"] is None else f"{text.number(view['rate_per_s'])}/s, {view['arrivals']}"
     text.show_title(f"{view['url']}: requests {rate}, for {text.number(view['seconds'])} s")
     errors = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in view["errors"].items()) or "no errors"
+    good = f", {text.number(view['good_per_s'])}/s within the goals" if view["goals"] else ""
     pairs = [
         ("requests", f"{view['requests']:,}, of which {view['answered']:,} answered; {errors}"),
-        ("rate", f"{text.number(view['answered_per_s'])}/s answered, {text.number(view['good_per_s'])}/s within the goals"),
+        ("rate", f"{text.number(view['answered_per_s'])}/s answered{good}"),
         ("tokens/s out", text.number(view["tokens_per_s"])),
     ]
     if view["usd_per_million_tokens"] is not None:
@@ -101,35 +104,48 @@ def show(view: dict[str, Any]) -> None:
     if view["goals"]:
         text.show_lines("")
     for goal in view["goals"]:
-        name = next(label for metric, _, label in METRIC_ROWS if metric == goal["metric"])
-        verdict = "holds" if goal["holds"] else "is missed"
-        text.show_lines(f"The goal for p{100 * goal['share']:g} of {name} {verdict}.")
-
+        text.show_lines(_goal_words(goal))
     if view["lateness_s"] is not None and view["lateness_s"]["p99"] > MOST_DELAY_S:
         text.say("This machine was busy: it sent some requests late, and all times include that delay.")
+
+
+def _goal_words(goal: dict[str, Any]) -> str:
+    from chipwise.cli import text
+    from chipwise.text import duration, percent
+
+    label = next(label for metric, _, label in METRIC_ROWS if metric == goal["metric"])
+    name = f"The goal for p{100 * goal['share']:g} of {label}"
+    if not goal["requests"]:
+        return f"{name} was not tested: no answer has several tokens."
+    verdict = f"{name} {'holds' if goal['holds'] else 'is missed'}"
+    if goal["sure"]:
+        return f"{verdict}: {percent(goal['kept_share'])} of requests are within {duration(goal['limit_s'])}."
+    count = text.plural(goal["requests"], "request")
+    return f"{verdict} in this test, but {count} cannot tell: {goal['needed_requests']:,} are needed."
 
 
 def _show_percentiles(view: dict[str, Any]) -> None:
     from chipwise.cli import text
 
-    predicted = view["predicted"]
+    predicted, percentile = view["predicted"], view["percentile"]
+    names = [*PERCENTILES, *(() if percentile in PERCENTILES else (percentile,))]
     columns = [
         text.Column("ms"),
-        *(text.Column(name, right=True) for name in PERCENTILES),
-        text.Column("p95 between", right=True),
+        *(text.Column(name, right=True) for name in names),
+        text.Column(f"{percentile} between", right=True),
     ]
     if predicted is not None:
-        columns.append(text.Column("p95 predicted", right=True))
+        columns.append(text.Column(f"{percentile} predicted", right=True))
     rows = []
     for metric, key, label in METRIC_ROWS:
         values = view[key]
         if values is None:
             continue
-        row = [label, *(text.number(1e3 * values[name], 3) for name in PERCENTILES)]
-        ends = values["intervals"].get("p95")
+        row = [label, *(text.number(1e3 * values[name], 3) for name in names)]
+        ends = values["intervals"].get(percentile)
         row.append("-" if ends is None else " to ".join(text.number(1e3 * end, 3) for end in ends))
         if predicted is not None:
-            expected = predicted.get(metric, {}).get("p95")
+            expected = predicted.get(metric, {}).get(percentile)
             row.append("-" if expected is None else text.number(1e3 * expected, 3))
         rows.append(row)
     if rows:
@@ -142,21 +158,30 @@ def _show_trials(view: dict[str, Any]) -> None:
 
     if not view["trials"]:
         return
-    columns = [text.Column(name, right=True) for name in ("requests/s", "first token p95 ms", "per token p95 ms", "errors")]
+    percentile = view["percentile"]
+    names = ("requests/s", "requests", f"first token {percentile} ms", f"per token {percentile} ms", "errors")
+    columns = [text.Column(name, right=True) for name in names]
     rows = [
         [
             text.number(trial["rate_per_s"]),
-            *("-" if trial[key] is None else text.number(1e3 * trial[key]["p95"], 3) for key in ("ttft_s", "tpot_s")),
+            f"{trial['requests']:,}",
+            *("-" if trial[key] is None else text.number(1e3 * trial[key][percentile], 3) for key in ("ttft_s", "tpot_s")),
             f"{sum(trial['errors'].values()):,}",
         ]
         for trial in sorted(view["trials"], key=lambda trial: trial["rate_per_s"])
     ]
     text.show_lines("", "rates that were tried")
     text.show_table(columns, rows)
-    good_rates = [trial["rate_per_s"] for trial in view["trials"] if trial["within_goals"]]
-    best = (
-        f"{text.number(max(good_rates))} requests/s keep the goals."
-        if good_rates
-        else "No rate that was tried keeps the goals."
-    )
-    text.show_lines("", best)
+    text.show_lines("", _highest_words(view))
+
+
+def _highest_words(view: dict[str, Any]) -> str:
+    from chipwise.cli import text
+
+    best, failed = view["highest_rate_per_s"]
+    if best is None:
+        return f"No rate that was tried keeps the goals; the lowest is {text.number(failed)} requests/s."
+    above = "no higher rate was tried" if failed is None else f"{text.number(failed)} requests/s do not"
+    if all(goal["sure"] for goal in view["goals"]):
+        return f"{text.number(best)} requests/s keep the goals; {above}."
+    return f"{text.number(best)} requests/s kept the goals in too few requests to be sure; {above}."

@@ -292,8 +292,7 @@ def _os_error(error: OSError) -> int:
 
 
 def _tell(message: str, code: int) -> int:
-    from chipwise.cli.text import printable
+    from chipwise.cli.text import say
 
-    with suppress(OSError, ValueError):  # nobody listens: the exit code still tells
-        print(printable(f"chipwise: {message}"), file=sys.stderr, flush=True)
+    say(f"chipwise: {message}")
     return code

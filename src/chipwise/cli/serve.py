@@ -164,7 +164,7 @@ def _followed(session: Session, name: str) -> int:
         try:
             changing.stop(session, name, text.say)
         except KeyboardInterrupt:
-            text.say(f"{name} is described to stop; chipwise serve status shows it.")
+            text.say(f"{name} is told to stop; chipwise serve status shows it.")
         return 130
     text.say(f"{name} was stopped by another command.")
     return 0
@@ -247,9 +247,9 @@ def rollout(
 ) -> None:
     """Replace the version of a service.
 
-    One replica of the new version gets a share of the requests. It is judged by failures, time to the first token and length of
-    answers, against the old version's requests of the same time. If it is worse, or nothing can be said, the old version gets
-    all requests back; otherwise the new one gets them, and old replicas end theirs.
+    One replica of the new version gets a share of the requests. It is judged by failures, time to the first token, time per
+    token and length of answers, against the old version's requests of the same time. If it is worse, or nothing can be said,
+    the old version gets all requests back; otherwise the new one gets them, and old replicas end theirs.
     """
     from chipwise.api.serving import changing
     from chipwise.api.session.wiring import open_session

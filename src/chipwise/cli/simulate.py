@@ -229,9 +229,11 @@ def serve(
 ) -> None:
     """Scale a service by several policies: who waits, and what it costs.
 
-    Replicas answer requests in the order of arrival and share the work. A replica is paid for from its order on, and
-    answers after its cold start. The bound is a plan that knows the whole load and lets nobody wait longer than the
-    goal: a policy may cost less if it lets some.
+    Replicas answer requests in the order of arrival. On the levels pooled and servers they have one queue; on the level
+    tokens each request goes to the next replica in turn. A replica is paid for from its order on, and answers after its
+    cold start. The bound, clairvoyant, is a plan that knows the whole load. It counts work in seconds for pooled
+    replicas so that nobody waits longer than the goal; replayed request by request, a few do. A policy may cost less
+    if it lets more wait.
 
     \b
     Examples:

@@ -23,14 +23,18 @@ class ColdStart:
         return self.process_s + self.weights_s + (self.first_token_s or 0.0)
 
 
-def cold_start_words(start: ColdStart) -> str:
-    parts = [f"process {duration(start.process_s)}", f"weights {duration(start.weights_s)}"]
+def part_words(start: ColdStart) -> str:
+    parts = [f"process {duration(start.process_s)}", f"loading {duration(start.weights_s)}"]
     if start.first_token_s is not None:
         parts.append(f"first token {duration(start.first_token_s)}")
-    words = f"cold start {duration(start.total_s)}: {', '.join(parts)}"
+    return ", ".join(parts)
+
+
+def cold_start_words(start: ColdStart) -> str:
+    words = f"cold start {duration(start.total_s)}: {part_words(start)}"
     if start.expected_s is not None and start.weight_bytes:
         size = decimal_size(start.weight_bytes)
-        words += f"; the plan expects {duration(start.expected_s)} for {size} of weights"
+        words += f"; the plan counts {duration(start.expected_s)} for reading {size} of weights, without what prepares them"
     if start.allowed_s is not None:
         words += f"; it allows {duration(start.allowed_s)} in all"
     return words

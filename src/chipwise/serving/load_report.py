@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,11 +52,11 @@ class Percentiles:
     p999: float
     highest: float
     intervals: Mapping[str, tuple[float, float]]  # at 95%, by percentile; one that so few requests cannot tell is left out
+    extra: Mapping[str, float]  # percentiles that somebody asked for, by name
 
-    def value_at(self, share: float) -> float | None:
-        """Of a percentile that is counted here, such as 0.95."""
-        name = next((name for name, known in SHARES.items() if abs(known - share) < 1e-9), None)
-        return None if name is None else float(getattr(self, name))
+    def value(self, name: str) -> float | None:
+        """Of a percentile that is counted here, such as p95."""
+        return float(getattr(self, name)) if name in SHARES else self.extra.get(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +75,15 @@ class LoadReport:
     errors: dict[str, int]
 
 
-def percentiles(values: Floats) -> Percentiles | None:
+def share_name(share: float) -> str:
+    return next((name for name, known in SHARES.items() if abs(known - share) < 1e-9), f"p{100.0 * share:g}")
+
+
+def percentiles(values: Floats, extra_shares: Iterable[float] = ()) -> Percentiles | None:
     values = values[np.isfinite(values)]
     if not values.size:
         return None
+    extra = {name: share for share in extra_shares if (name := share_name(share)) not in SHARES}
     p50, p90, p95, p99, p999 = (float(value) for value in np.quantile(values, list(SHARES.values())))
     return Percentiles(
         count=int(values.size),
@@ -88,14 +94,15 @@ def percentiles(values: Floats) -> Percentiles | None:
         p99=p99,
         p999=p999,
         highest=float(values.max()),
-        intervals=_intervals(values),
+        intervals=_intervals(values, SHARES | extra),
+        extra={name: float(np.quantile(values, share)) for name, share in extra.items()},
     )
 
 
-def _intervals(values: Floats) -> dict[str, tuple[float, float]]:
+def _intervals(values: Floats, shares: Mapping[str, float]) -> dict[str, tuple[float, float]]:
     """Bootstrap of blocks, in the order of arrival."""
-    shares = {name: share for name, share in SHARES.items() if (1.0 - share) * values.size >= LEAST_FOR_INTERVAL}
-    if not shares:
+    shares = {name: share for name, share in shares.items() if (1.0 - share) * values.size >= LEAST_FOR_INTERVAL - 1e-6}
+    if not shares or values.size < BLOCKS:
         return {}
     thinned = values[:: max(1, -(-values.size // MOST_RESAMPLED))]
     blocks = thinned[: thinned.size // BLOCKS * BLOCKS].reshape(BLOCKS, -1)
@@ -105,16 +112,33 @@ def _intervals(values: Floats) -> dict[str, tuple[float, float]]:
     return {name: (float(low[place]), float(high[place])) for place, name in enumerate(shares)}
 
 
-def summarise(shots: Shots, goals: LoadGoals, warm_up_s: float = 0.0) -> LoadReport:
-    """Without what was due during the warm-up."""
+class Times(NamedTuple):
+    """Seconds of each request, NaN where it has none."""
+
+    counted: NDArray[np.bool_]  # due after the warm-up
+    fine: NDArray[np.bool_]  # and answered without an error
+    first: Floats
+    per_token: Floats
+    total: Floats
+
+
+def times_of(shots: Shots, warm_up_s: float) -> Times:
     counted = shots.due_s >= warm_up_s
     errors = np.array([bool(error) for error in shots.errors], dtype=np.bool_)
     fine = counted & ~errors & np.isfinite(shots.end_s)
-    first = np.where(fine, shots.first_s - shots.due_s, np.nan)
-    total = np.where(fine, shots.end_s - shots.due_s, np.nan)
     streamed = fine & (shots.events > 1) & (shots.tokens > 1)
-    gaps = np.where(streamed, shots.tokens - 1.0, np.nan)
-    gap_s = (shots.end_s - shots.first_s) / gaps
+    return Times(
+        counted=counted,
+        fine=fine,
+        first=np.where(fine, shots.first_s - shots.due_s, np.nan),
+        per_token=(shots.end_s - shots.first_s) / np.where(streamed, shots.tokens - 1.0, np.nan),
+        total=np.where(fine, shots.end_s - shots.due_s, np.nan),
+    )
+
+
+def summarise(shots: Shots, goals: LoadGoals, warm_up_s: float = 0.0, extra_shares: Sequence[float] = ()) -> LoadReport:
+    """Without what was due during the warm-up; `extra_shares` are further percentiles, as shares."""
+    counted, fine, first, gap_s, total = times_of(shots, warm_up_s)
     good = fine.copy()
     for values, goal in ((first, goals.first_token_s), (gap_s, goals.per_token_s), (total, goals.total_s)):
         if goal is not None:
@@ -133,9 +157,9 @@ def summarise(shots: Shots, goals: LoadGoals, warm_up_s: float = 0.0) -> LoadRep
         answered_per_s=float(fine.sum()) / span,
         good_per_s=float(good.sum()) / span,
         tokens_per_s=float(shots.tokens[fine].sum()) / span,
-        first_token=percentiles(first),
-        per_token=percentiles(gap_s),
-        total=percentiles(total),
+        first_token=percentiles(first, extra_shares),
+        per_token=percentiles(gap_s, extra_shares),
+        total=percentiles(total, extra_shares),
         lateness=percentiles((shots.sent_s - shots.due_s)[counted]),
         errors=dict(Counter(error for error, counts in zip(shots.errors, counted, strict=True) if error and counts)),
     )

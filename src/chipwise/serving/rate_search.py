@@ -21,8 +21,7 @@ def next_rate(trials: Sequence[RateTrial], first_per_s: float) -> float | None:
         return first_per_s
     if len(trials) >= MOST_TRIALS:
         return None
-    failed = min((trial.per_s for trial in trials if not trial.holds), default=None)
-    best = highest_rate(trials)
+    best, failed = highest_rate(trials), lowest_failed(trials)
     if failed is None:
         return 2.0 * max(trial.per_s for trial in trials)
     if best is None:
@@ -32,5 +31,9 @@ def next_rate(trials: Sequence[RateTrial], first_per_s: float) -> float | None:
 
 def highest_rate(trials: Sequence[RateTrial]) -> float | None:
     """Below every rate that failed; None: none held."""
-    failed = min((trial.per_s for trial in trials if not trial.holds), default=float("inf"))
-    return max((trial.per_s for trial in trials if trial.holds and trial.per_s < failed), default=None)
+    failed = lowest_failed(trials)
+    return max((trial.per_s for trial in trials if trial.holds and (failed is None or trial.per_s < failed)), default=None)
+
+
+def lowest_failed(trials: Sequence[RateTrial]) -> float | None:
+    return min((trial.per_s for trial in trials if not trial.holds), default=None)

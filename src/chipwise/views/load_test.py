@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipwise.serving.load_report import Percentiles
+from chipwise.serving.load_goals import GoalVerdict, needed_requests
+from chipwise.serving.load_report import Percentiles, share_name
 from chipwise.serving.load_values import LoadOutcome, LoadResult
 
 View = dict[str, Any]
@@ -18,12 +19,14 @@ def result_view(result: LoadResult) -> View:
         "path": request.form.path,
         "model": request.form.model,
         "arrivals": "trace" if request.trace is not None else request.arrivals.value,
-        "seconds": request.duration_s,
+        "seconds": result.outcome.sent_for_s,
         "warm_up_seconds": request.warm_up_s,
         "seed": request.seed,
+        "percentile": share_name(request.share),
         **_outcome_view(result.outcome, request.usd_per_hour),
         "predicted": None if result.predicted is None else {name: dict(of) for name, of in result.predicted.items()},
         "measured_over_predicted": _ratios(result),
+        "highest_rate_per_s": None if result.highest is None else list(result.highest),
         "trials": [_outcome_view(trial, request.usd_per_hour) for trial in result.trials] if len(result.trials) > 1 else [],
     }
 
@@ -44,8 +47,21 @@ def _outcome_view(outcome: LoadOutcome, usd_per_hour: float | None) -> View:
         "tpot_s": _percentiles(seen.per_token),
         "latency_s": _percentiles(seen.total),
         "lateness_s": _percentiles(seen.lateness),
-        "goals": [{"metric": name, "share": share, "holds": holds} for (name, share), holds in outcome.holds.items()],
-        "within_goals": outcome.is_within_goals if outcome.holds else None,
+        "goals": [_goal_view(goal) for goal in outcome.goals],
+        "within_goals": outcome.is_within_goals if outcome.goals else None,
+    }
+
+
+def _goal_view(goal: GoalVerdict) -> View:
+    return {
+        "metric": goal.metric,
+        "share": goal.share,
+        "limit_s": goal.limit_s,
+        "kept_share": goal.kept_share,
+        "requests": goal.requests,
+        "needed_requests": needed_requests(goal.share),
+        "holds": goal.holds,
+        "sure": goal.is_sure,
     }
 
 
@@ -57,9 +73,8 @@ def _percentiles(values: Percentiles | None) -> View | None:
     if values is None:
         return None
     names = ("count", "mean", "p50", "p90", "p95", "p99", "p999", "highest")
-    return {name: getattr(values, name) for name in names} | {
-        "intervals": {name: list(ends) for name, ends in values.intervals.items()}
-    }
+    ends = {name: list(interval) for name, interval in values.intervals.items()}
+    return {name: getattr(values, name) for name in names} | dict(values.extra) | {"intervals": ends}
 
 
 def _ratios(result: LoadResult) -> View | None:
@@ -69,5 +84,9 @@ def _ratios(result: LoadResult) -> View | None:
     for metric, expected in result.predicted.items():
         values = getattr(result.outcome.report, METRICS[metric])
         if values is not None:
-            ratios[metric] = {name: getattr(values, name) / seconds for name, seconds in expected.items() if seconds > 0.0}
+            ratios[metric] = {
+                name: value / seconds
+                for name, seconds in expected.items()
+                if seconds > 0.0 and (value := values.value(name)) is not None
+            }
     return ratios

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from chipwise.cli import text
+from chipwise.cli.main import main
 
 
 class Terminal(io.StringIO):
@@ -43,3 +44,12 @@ def test_what_people_copy_is_not_broken_and_own_breaks_stay(monkeypatch: pytest.
     monkeypatch.setenv("COLUMNS", "40")
     path = "/a/folder/" + "deep/" * 20
     assert _said(monkeypatch, Terminal(), f"\nsends the folder {path} along") == f"\nsends the folder\n{path}\nalong\n"
+
+
+def test_an_error_is_folded_like_an_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert main(["load", "http://127.0.0.1:9", "--ratte", "3"]) == 2
+    assert "No such option: --ratte. Did you mean --rate" in stream.getvalue().replace("\n", " ")
+    assert max(map(len, stream.getvalue().splitlines())) <= 40

@@ -13,12 +13,19 @@ pytestmark = pytest.mark.chance
 
 
 def requests(
-    chance: random.Random, count: int, *, slower: float = 1.0, fails: float = 0.0, tokens: float = 200.0
+    chance: random.Random,
+    count: int,
+    *,
+    slower: float = 1.0,
+    slower_each: float = 1.0,
+    fails: float = 0.0,
+    tokens: float = 200.0,
 ) -> list[RequestOutcome]:
     return [
         RequestOutcome(
             failed=chance.random() < fails,
             first_s=slower * chance.lognormvariate(-2.0, 0.4),
+            per_token_s=slower_each * chance.lognormvariate(-5.0, 0.2),
             total_s=2.0,
             tokens=chance.gauss(tokens, 30.0),
         )
@@ -47,6 +54,7 @@ def test_a_version_like_the_old_one_is_hardly_ever_rejected() -> None:
     ("trouble", "new"),
     [
         ("slow", lambda chance: requests(chance, 190, slower=2.0)),
+        ("slow tokens", lambda chance: requests(chance, 190, slower_each=2.0)),
         ("failing", lambda chance: requests(chance, 190, fails=0.15)),
         ("short answers", lambda chance: requests(chance, 190, tokens=60.0)),
     ],
@@ -56,7 +64,7 @@ def test_a_bad_version_is_rejected(trouble: str, new: Callable[[random.Random], 
 
 
 def test_a_version_that_only_fails_is_rejected_at_once_and_without_a_comparison() -> None:
-    failures = [RequestOutcome(True, None, 0.1, 0.0)] * 4
+    failures = [RequestOutcome(failed=True, first_s=None, per_token_s=None, total_s=0.1, tokens=0.0)] * 4
     assert judge([], failures, {}).verdict is CanaryVerdict.BAD
 
 
@@ -65,6 +73,23 @@ def test_what_keeps_the_goal_is_not_slow() -> None:
     old, fresh = requests(chance, 900), requests(chance, 190, slower=2.0)
     assert judge(old, fresh, {}).verdict is CanaryVerdict.BAD
     assert judge(old, fresh, {"ttft p95": 5.0}).verdict is CanaryVerdict.GOOD
+    fresh = requests(chance, 190, slower_each=2.0)
+    assert judge(old, fresh, {"ttft p95": 5.0}).verdict is CanaryVerdict.BAD
+    assert judge(old, fresh, {"tpot p95": 0.1}).verdict is CanaryVerdict.GOOD
+
+
+def test_tokens_are_compared_where_answers_are_streamed() -> None:
+    """Whole answers are as good a comparison of all else; of streams there must be as many as of requests."""
+    chance = random.Random(1)
+    whole = [outcome._replace(first_s=None, per_token_s=None) for outcome in requests(chance, 150)]
+    good = judge(whole, whole[:90], {})
+    assert good.verdict is CanaryVerdict.GOOD
+    assert "per token" not in good.reasons[0]
+    few = judge(whole[:100] + requests(chance, 30), whole[:90], {})
+    assert few.verdict is CanaryVerdict.UNDECIDED
+    assert "30 of 50 streams" in few.reasons[0]
+    both = judge(requests(chance, 150), requests(chance, 90), {})
+    assert "per token" in both.reasons[0]
 
 
 def test_few_requests_decide_nothing() -> None:
@@ -77,10 +102,12 @@ def test_few_requests_decide_nothing() -> None:
 def test_outcomes_are_those_of_replicas_and_not_of_clients_that_left() -> None:
     line = {"path": "/v1/completions", "status": 200, "replica": "a-1", "us": 2_000_000, "answer_tokens": 5, "error": ""}
     lines = [
-        line | {"first_token_us": 100_000},
+        line | {"first_token_us": 100_000, "per_token_us": 20_000},
         line | {"status": 502, "error": "answer_cut"},
         line | {"status": 499, "error": "client_left"},
         line | {"replica": "b-9"},
         line | {"path": "/v1/models"},
     ]
-    assert read_outcomes(lines, {"a-1": 7}) == {7: [RequestOutcome(False, 0.1, 2.0, 5.0), RequestOutcome(True, None, 2.0, 5.0)]}
+    assert read_outcomes(lines, {"a-1": 7}) == {
+        7: [RequestOutcome(False, 0.1, 0.02, 2.0, 5.0), RequestOutcome(True, None, None, 2.0, 5.0)]
+    }

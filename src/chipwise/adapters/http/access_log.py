@@ -24,12 +24,13 @@ class AccessLog:
             self._dropped += 1
             return
         # Paths, statuses and identifiers have been checked: nothing in them needs escaping.
-        first, queue = request.first_token_s, request.queue_s
+        first, gap, queue = request.first_token_s, request.per_token_s, request.queue_s
         self._lines.append(
             f'{{"time":{self._wall_time():.3f},"id":"{request.id}","path":"{request.path}","status":{request.status},'
             f'"key":{_quoted[request.key]},"pool":{_quoted[request.pool]},"replica":{_quoted[request.replica]},'
             f'"attempts":{request.attempts},"queue_us":{"null" if queue is None else int(1e6 * queue)},'
-            f'"first_token_us":{"null" if first is None else int(1e6 * first)},"us":{int(1e6 * request.total_s)},'
+            f'"first_token_us":{"null" if first is None else int(1e6 * first)},'
+            f'"per_token_us":{"null" if gap is None else int(1e6 * gap)},"us":{int(1e6 * request.total_s)},'
             f'"prompt_tokens":{int(request.prompt_tokens)},"answer_tokens":{int(request.answer_tokens)},'
             f'"bytes":{request.sent_bytes},"error":"{request.error}"}}\n'
         )

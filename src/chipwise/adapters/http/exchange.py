@@ -200,11 +200,11 @@ class Exchange:
         answer = self._answer
         assert answer is not None
         now = self._last = self._state.now()
-        if self._first_at is None:
-            self._first_at = now
         if body.done:
             self._connection = None  # it is idle again, and may serve another request from now on
         out = answer.take(data, body)
+        if self._first_at is None and answer.has_content:
+            self._first_at = now
         if out:
             self._client.write(out)
         if body.done and self._phase is not FINISHED:
@@ -380,7 +380,7 @@ class Exchange:
                 learn(pool, self._prompt, used, is_whole=not error, now=now)
             extra_tokens = used.prompt_tokens + used.answer_tokens - self._tokens
             state.account(self._key).settle(extra_tokens, used.usd - taken_usd)
-        first, sent, started, events = self._first_at, self._sent_at, self._started, used.events
+        first, sent, started, gaps = self._first_at, self._sent_at, self._started, used.gaps
         finished = Finished(
             id=self._id,
             path=self._endpoint.path if self._endpoint is not None else "other",
@@ -391,8 +391,8 @@ class Exchange:
             answer_tokens=used.answer_tokens,
             usd=used.usd,
             queue_s=None if sent is None else sent - started,
-            first_token_s=None if first is None or not events else first - started,
-            per_token_s=None if first is None or events < 2 else (now - first) / (events - 1),
+            first_token_s=None if first is None else first - started,
+            per_token_s=None if first is None or gaps < 1.0 else (now - first) / gaps,
             total_s=now - started,
             error=error,
             pool=pool.pool.name if pool is not None else "",

@@ -16,9 +16,9 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.adapters.http.answer_count import AnswerCount
 from chipwise.adapters.http.framing import Body
 from chipwise.adapters.http.heads import ResponseHead
-from chipwise.adapters.http.passing import AnswerCount
 from chipwise.adapters.http.replica_connection import Connections, Fault, ReplicaConnection
 from chipwise.serving.load_report import Shots
 from chipwise.serving.replica import Address, Replica
@@ -72,14 +72,12 @@ class _Shot:
     def answer_came(self, data: bytes, body: Body) -> None:
         test, number, answer = self._test, self._number, self._answer
         assert answer is not None
-        before = answer.events
         answer.note(data, body)
-        if test.first_s[number] != test.first_s[number] and (answer.events > before or not answer.is_stream):
+        if test.first_s[number] != test.first_s[number] and (answer.has_content or not answer.is_stream):
             test.first_s[number] = test.elapsed()
         if body.done:
-            test.events[number] = answer.events
-            _, reported = answer.usage()
-            test.finished(number, float(answer.events if reported is None else reported))
+            test.events[number] = answer.content_events()
+            test.finished(number, float(answer.tokens()))
 
     def answer_failed(self, fault: Fault) -> None:
         if fault is Fault.STALE:

@@ -1,17 +1,15 @@
-"""An answer on its way from a replica to a client: head written again, bytes passed on, events and tokens counted."""
+"""An answer on its way from a replica to a client: head written again, bytes passed on and counted."""
 
 from __future__ import annotations
 
 import json
-import re
 from enum import Enum, auto
 from http import HTTPStatus
 
+from chipwise.adapters.http.answer_count import AnswerCount
 from chipwise.adapters.http.framing import Body
 from chipwise.adapters.http.heads import UNTIL_CLOSE, ResponseHead
 
-NUMBER = re.compile(rb"\s*:\s*(\d{1,9})(?!\d)")
-USAGE_BYTES = 1024  # at the end of an answer, in which its usage is looked for
 LAST_CHUNK = b"0\r\n\r\n"
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}".encode() for status in HTTPStatus}
 
@@ -23,35 +21,6 @@ class Passing(Enum):
 
 
 AS_IS, CONTENT, IN_CHUNKS = Passing  # looking up a member each time is slow
-
-
-class AnswerCount:
-    """Events of an answer, and the tokens that it reports, counted while its bytes come."""
-
-    __slots__ = ("_before", "_before_that", "_last", "events", "is_stream")
-
-    def __init__(self, is_stream: bool) -> None:
-        self.is_stream = is_stream
-        self.events = 0
-        self._last = self._before = self._before_that = b""
-
-    def note(self, data: bytes, body: Body) -> None:
-        if self.is_stream:
-            for start, end in body.spans:
-                # An event begins with a line `data:`. Content is JSON, in which no line begins.
-                self.events += data.count(b"\ndata:", start, end) + data.startswith(b"data:", start, end)
-        self._before_that, self._before, self._last = self._before, self._last, data
-
-    def usage(self) -> tuple[int | None, int | None]:
-        """Tokens of the prompt and of the answer, which the replica reports at its end, if at all."""
-        tail = self._last
-        if len(tail) < USAGE_BYTES:
-            tail = self._before_that + self._before + tail
-        tail = tail[-USAGE_BYTES:]
-        answer = _number_after(tail, b'"completion_tokens"')
-        if answer is None:
-            answer = _number_after(tail, b'"generated_tokens"')
-        return _number_after(tail, b'"prompt_tokens"'), answer
 
 
 class PassedAnswer(AnswerCount):
@@ -111,10 +80,3 @@ class PassedAnswer(AnswerCount):
             + b"\n\n"
         )
         return b"%x\r\n%b\r\n" % (len(event), event)
-
-
-def _number_after(text: bytes, name: bytes) -> int | None:
-    """Where the name stands last. Within a text of JSON its quotes would have backslashes, so it is not found there."""
-    position = text.rfind(name)
-    match = NUMBER.match(text, position + len(name)) if position >= 0 else None
-    return int(match[1]) if match is not None else None

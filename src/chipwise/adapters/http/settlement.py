@@ -14,21 +14,23 @@ class Used(NamedTuple):
     prompt_tokens: float = 0.0
     answer_tokens: float = 0.0
     usd: float = 0.0
-    events: int = 0
+    gaps: float = 0.0  # between tokens of a stream
 
 
 NOTHING = Used()
 
 
 def used_by(state: GatewayState, ask: RouteQuery, answer: PassedAnswer) -> Used:
-    """As the replica reports it; where it does not, an event is a token."""
+    """As the replica reports it; where it does not, an event with content is a token."""
     reported_prompt, reported_answer = answer.usage()
     prompt_tokens = ask.prompt_tokens if reported_prompt is None else float(reported_prompt)
+    events = answer.content_events()
     if reported_answer is not None:
         answer_tokens = float(reported_answer)
     else:
-        answer_tokens = float(answer.events) if answer.is_stream else ask.answer_tokens
-    return Used(prompt_tokens, answer_tokens, state.settings.prices.usd(prompt_tokens, answer_tokens), answer.events)
+        answer_tokens = float(events) if answer.is_stream else ask.answer_tokens
+    gaps = answer_tokens - 1.0 if events > 1 else 0.0
+    return Used(prompt_tokens, answer_tokens, state.settings.prices.usd(prompt_tokens, answer_tokens), gaps)
 
 
 def learn(pool: PoolState, prompt: Prompt, used: Used, *, is_whole: bool, now: float) -> None:

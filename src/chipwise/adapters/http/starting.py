@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from chipwise.adapters.http.answer_count import has_content
 from chipwise.serving.engine import FirstRequest
 from chipwise.serving.replica import Address
 
@@ -38,16 +39,26 @@ def ready_times(address: Address, health: str, carries_on: Callable[[], None]) -
 
 
 def first_token_s(address: Address, first: FirstRequest) -> float | None:
-    """From the request to the first bytes of the answer's content; None: it answered with an error, or not at all."""
+    """From the request to the first event with content, or to the end; None: it answered with an error, or not at all."""
     connection = http.client.HTTPConnection(address.host, address.port, timeout=FIRST_TOKEN_WITHIN_S)
     begun = time.monotonic()
     try:
         connection.request("POST", first.path, json.dumps(first.body), {"content-type": "application/json"})
         answer = connection.getresponse()
-        if answer.status >= 400 or not answer.read(1):
+        if answer.status >= 400 or not _read_content(answer):
             return None
         return time.monotonic() - begun
     except (OSError, http.client.HTTPException):
         return None
     finally:
         connection.close()
+
+
+def _read_content(answer: http.client.HTTPResponse) -> bool:
+    """Up to the first event with content, else to the end; False: there was nothing."""
+    size = 0
+    for line in answer:
+        size += len(line)
+        if line.startswith(b"data:") and has_content(line):
+            break
+    return size > 0

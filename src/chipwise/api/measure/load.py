@@ -6,7 +6,6 @@ omission). The predicted percentiles beside the measured ones are those of `pred
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -22,10 +21,11 @@ from chipwise.errors import BadInput, OutsideFailed
 from chipwise.files.handed import check_ends
 from chipwise.files.source import NamedText
 from chipwise.serving.arrivals import MOST_REQUESTS, replayed
-from chipwise.serving.load_report import LoadGoals, LoadReport, summarise
+from chipwise.serving.load_goals import TRIAL_S, Goals, judged, trial_seconds
+from chipwise.serving.load_report import LoadGoals, share_name, summarise
 from chipwise.serving.load_shape import ArrivalKind, BodyForm, LoadApi, TokenLengths, arrivals, bodies
-from chipwise.serving.load_values import LoadOutcome, LoadRequest, LoadResult
-from chipwise.serving.rate_search import RateTrial, highest_rate, next_rate
+from chipwise.serving.load_values import WANTED_SHARE, LoadOutcome, LoadRequest, LoadResult
+from chipwise.serving.rate_search import RateTrial, highest_rate, lowest_failed, next_rate
 from chipwise.serving.replica import Address
 from chipwise.workload.demand import Length, Trace, TraceFormat
 from chipwise.workload.kinds import Serve
@@ -34,13 +34,13 @@ from chipwise.workload.trace import read_requests
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-    from chipwise.workload.goals import Goals
+    from chipwise.workload.goals import Goals as WorkloadGoals
 
 Floats = NDArray[np.float64]
 Report = Callable[[int, int | None, str], None]
 LOCAL_URL = "http://127.0.0.1:8000"
-WANTED_SHARE = 0.95  # of the requests of a trial that must be good for its rate to hold
 TOLD_EVERY_S = 10
+ANY_TIME_S = 3600.0  # a goal that says nothing: a prediction has only percentiles of goals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ def measured(session: Session, target: str, options: LoadOptions, report: Report
     if options.chip is None or per_s is None:
         return result
     settings = {} if options.replicas is None else {"replicas": options.replicas}
-    return replace(result, predicted=predicted(session, target, options.chip, per_s, settings))
+    return replace(result, predicted=predicted(session, target, options.chip, per_s, result.request, settings))
 
 
 def _with_options(base: LoadRequest, options: LoadOptions) -> LoadRequest:
@@ -124,12 +124,16 @@ def _with_options(base: LoadRequest, options: LoadOptions) -> LoadRequest:
         changed |= {"trace": _trace(options.trace), "trace_folder": ""}
     elif options.rate is not None:
         base = replace(base, trace=None)
-    share = (options.percentile or 100.0 * WANTED_SHARE) / 100.0
     stated = {"ttft": options.ttft, "tpot": options.tpot, "latency": options.latency}
-    goals = {(name, share): seconds for name, seconds in stated.items() if seconds is not None}
-    other_goals = {goal: seconds for goal, seconds in base.goals.items() if stated[goal[0]] is None}
+    percentile = None if options.percentile is None else options.percentile / 100.0
+    goals = {(name, percentile or WANTED_SHARE): seconds for name, seconds in stated.items() if seconds is not None}
+    of_file = {goal: seconds for goal, seconds in base.goals.items() if stated[goal[0]] is None}
+    if percentile is not None:  # the limit of the file's highest percentile, for this one
+        of_file = {(name, percentile): seconds for (name, _), seconds in sorted(of_file.items())}
+    goals = of_file | goals
+    share = percentile or max((share for _, share in goals), default=WANTED_SHARE)
     stated_values = {name: value for name, value in changed.items() if value is not None}
-    return replace(base, form=form, goals=other_goals | goals, **stated_values)
+    return replace(base, form=form, goals=goals, share=share, **stated_values)
 
 
 def _trace(path: str) -> Trace:
@@ -172,7 +176,7 @@ def _lengths(length: Length | None, otherwise: TokenLengths) -> TokenLengths:
     return otherwise if length is None else TokenLengths(length.mean, spread(length)[0], length.max)
 
 
-def _goals(goals: Goals) -> dict[tuple[str, float], float]:
+def _goals(goals: WorkloadGoals) -> dict[tuple[str, float], float]:
     by_metric = {"ttft": goals.ttft, "tpot": goals.tpot, "latency": goals.latency}
     limits = ((name, goal) for name, goal in by_metric.items() if goal is not None)
     return {(name, percent / 100.0): seconds for name, goal in limits for percent, seconds in goal.limits}
@@ -188,19 +192,21 @@ def load(request: LoadRequest, report: Report, searches: bool = False) -> LoadRe
     trials: list[LoadOutcome] = []
     rate_trials: list[RateTrial] = []
     while (per_s := next_rate(rate_trials, request.per_s)) is not None:
-        outcome = _test(replace(request, per_s=per_s), report)
+        seconds = request.warm_up_s + trial_seconds(request.duration_s, per_s, [share for _, share in request.goals])
+        outcome = _test(replace(request, per_s=per_s, duration_s=seconds), report)
         trials.append(outcome)
         rate_trials.append(RateTrial(per_s, outcome.is_within_goals))
-    best = highest_rate(rate_trials)
+    best, failed = highest_rate(rate_trials), lowest_failed(rate_trials)
     chosen = min(trials, key=lambda trial: abs((trial.per_s or 0.0) - (best or 0.0)))
-    return LoadResult(replace(request, per_s=chosen.per_s or request.per_s), chosen, tuple(trials), None)
+    request = replace(request, per_s=chosen.per_s or request.per_s)
+    return LoadResult(request, chosen, tuple(trials), None, highest=(best, failed))
 
 
 def _test(request: LoadRequest, report: Report) -> LoadOutcome:
     from chipwise.adapters.http.load import LoadTest, Patience
     from chipwise.adapters.http.loops import run
 
-    due, sent = _sent(request)
+    due, sent, sent_for_s = sent_requests(request)
     total = len(due)
     title = "" if request.trace is not None else f"{request.per_s:.4g}/s, "
 
@@ -214,27 +220,36 @@ def _test(request: LoadRequest, report: Report) -> LoadOutcome:
         patience=Patience(connections=request.connections),
         progress=progress,
     )
-    seen = summarise(run(test.run()), _loosest(request.goals), request.warm_up_s)
+    shots = run(test.run())
+    seen = summarise(shots, _loosest(request.goals), request.warm_up_s, (request.share, *(share for _, share in request.goals)))
     if not seen.answered and seen.errors.get("no_connection") == seen.requests:
         raise OutsideFailed(f"Nothing answers at {request.url}.", remedy="Start the service, or give its address.")
-    return LoadOutcome(None if request.trace is not None else request.per_s, seen, _holds(seen, request.goals))
+    return LoadOutcome(
+        per_s=None if request.trace is not None else request.per_s,
+        report=seen,
+        goals=judged(shots, request.goals, request.warm_up_s),
+        sent_for_s=sent_for_s,
+    )
 
 
-def _sent(request: LoadRequest) -> tuple[Floats, list[bytes]]:
-    """When, and what."""
+def sent_requests(request: LoadRequest) -> tuple[Floats, list[bytes], float]:
+    """When, what, and for how long."""
     chance = np.random.default_rng(request.seed)
     if request.trace is not None:
         rows = read_requests(request.trace, request.trace_folder, MOST_REQUESTS)
         due = replayed(rows[:, 0], request.speed)
-        rows = rows[: int(np.searchsorted(due, request.duration_s))]
+        if request.duration_s is not None:
+            rows = rows[: int(np.searchsorted(due, request.duration_s))]
         due = due[: len(rows)]
+        sent_for_s = float(due[-1]) if due.size else 0.0
         lengths = (rows[:, 1], rows[:, 2])
     else:
-        due = arrivals(request.arrivals, request.per_s, request.duration_s, request.burstiness, chance)
+        sent_for_s = TRIAL_S if request.duration_s is None else request.duration_s
+        due = arrivals(request.arrivals, request.per_s, sent_for_s, request.burstiness, chance)
         lengths = (np.full(len(due), np.nan), np.full(len(due), np.nan))
     drawn = (request.prompts.drawn(len(due), chance), request.answers.drawn(len(due), chance))
     prompts, answers = (np.where(np.isnan(known), other, known) for known, other in zip(lengths, drawn, strict=True))
-    return due, bodies(request.form, prompts, answers, request.seed) or [request.form.body("hello", 1)]
+    return due, bodies(request.form, prompts, answers, request.seed) or [request.form.body("hello", 1)], sent_for_s
 
 
 def _target(request: LoadRequest) -> Any:
@@ -262,29 +277,25 @@ def _target(request: LoadRequest) -> Any:
     return Target(Address(parts.hostname, port or (443 if is_secure else 80)), path, headers, is_secure)
 
 
-def _loosest(goals: Mapping[tuple[str, float], float]) -> LoadGoals:
+def _loosest(goals: Goals) -> LoadGoals:
     """A request is good that keeps the highest percentile's limit of each metric."""
     last = {name: goals[name, max(share for other, share in goals if other == name)] for name, _ in goals}
     return LoadGoals(last.get("ttft"), last.get("tpot"), last.get("latency"))
 
 
-def _holds(seen: LoadReport, goals: Mapping[tuple[str, float], float]) -> dict[tuple[str, float], bool]:
-    measured = {"ttft": seen.first_token, "tpot": seen.per_token, "latency": seen.total}
-    holds = {}
-    for (name, share), limit in goals.items():
-        values = measured[name]
-        seconds = math.nan if values is None else values.value_at(share)
-        if seconds is not None:  # a percentile that is not counted is not judged
-            holds[name, share] = seconds <= limit
-    return holds
-
-
-def predicted(session: Session, source: str, chip: str, per_s: float, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Seconds by metric and percentile, at this rate."""
+def predicted(
+    session: Session, source: str, chip: str, per_s: float, request: LoadRequest, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Seconds by metric and percentile, at this rate; the percentile of the test is among them."""
     from chipwise.api.verbs import predict
 
-    view = predict(session, source, chip, "serve", {"rate": per_s, **settings})
+    goal_s = next((seconds for (name, _), seconds in request.goals.items() if name == "ttft"), ANY_TIME_S)
+    goal = {"ttft": goal_s, "percentile": 100.0 * request.share}
+    view = predict(session, source, chip, "serve", {"rate": per_s, **goal, **settings})
     percentiles = view.get("percentiles") or {}
     if not percentiles:
         raise BadInput("There is no prediction at this rate for this workload.", remedy="Leave out --on.")
-    return {name.removesuffix("_s"): dict(values) for name, values in percentiles.items()}
+    return {
+        name.removesuffix("_s"): {share_name(float(share[1:]) / 100.0): seconds for share, seconds in values.items()}
+        for name, values in percentiles.items()
+    }

@@ -19,7 +19,7 @@ from chipwise.runner.events import Told
 from chipwise.runner.job import Job, Outcome, Retry, Spec, Wish
 from chipwise.runner.record import Change, Stale
 from chipwise.runner.submission.request import RunRequest
-from chipwise.serving.cold_start import ColdStart, cold_start_words
+from chipwise.serving.cold_start import ColdStart, cold_start_words, part_words
 from chipwise.serving.engine import ReplicaStart
 from chipwise.serving.replica import Address
 from chipwise.serving.service import ReplicaNeeds, ReplicaRecord, ServiceRecord, ServiceVersion
@@ -117,7 +117,7 @@ def wait_ready(
         tasks = [pool.submit(_started, session, record, service, expected, within_s) for record in records]
         starts = [task.result() for task in tasks]
     for record, start in zip(records, starts, strict=True):
-        say(f"{record.name} is ready: {cold_start_words(start)}")
+        say(f"{record.name} is ready: {part_words(start)}")
     return starts
 
 

@@ -2,7 +2,8 @@
 
 The plan has, in every tick, the fewest replicas with which nobody waits longer than the goal, counted in cells of a second
 that come at their begin. A replica that would be missed again before a new one could have started stays. Each is ordered a
-cold start before it is needed. As it lets nobody wait longer, a rule that lets one percent wait may cost less.
+cold start before it is needed. Replayed request by request, a few wait longer all the same: those of a second do not come at
+its begin, and replicas that are no pool have queues of their own. A rule that lets one percent wait may cost less.
 """
 
 from __future__ import annotations

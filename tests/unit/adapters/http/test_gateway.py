@@ -15,7 +15,7 @@ from chipwise.serving.keys import Key, digest_of
 from chipwise.serving.limits import KeyLimits
 from chipwise.serving.settings import GatewaySettings, Prices, Timeouts
 from gateway_harness import CHAT, STREAM, Running, get, post, read_answer, running, status
-from token_server import TokenServer
+from token_server import FINISH, ROLE, TokenServer
 
 SECRET = "a-long-secret-of-a-test-0123456789"
 KEY = Key("ann", digest_of(SECRET), team="research")
@@ -69,6 +69,21 @@ def test_every_event_of_a_stream_arrives_and_is_counted(path: str) -> None:
             assert line["answer_tokens"] == 7
             assert line["first_token_us"] > 0
             assert server.seen.gone == 0
+
+    asyncio.run(scene())
+
+
+def test_the_first_token_is_the_first_event_with_content() -> None:
+    async def scene() -> None:
+        server = TokenServer(tokens=6, interval_s=0.01, prefill_s=0.1)
+        server.opening = ROLE
+        server.last = dict.fromkeys(server.events, FINISH)  # no usage is reported
+        async with running([server]) as run:
+            await run.send(post("/v1/chat/completions", STREAM))
+            [line] = log_lines(run)
+            assert line["answer_tokens"] == 6
+            assert line["first_token_us"] >= 100_000
+            assert 9_000 <= line["per_token_us"] < 60_000
 
     asyncio.run(scene())
 

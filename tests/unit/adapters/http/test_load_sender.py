@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import numpy as np
+import pytest
 
 from chipwise.adapters.http.load import LoadTest, Patience, Target
 from chipwise.serving.arrivals import constant
 from chipwise.serving.load_report import LoadGoals, LoadReport, summarise
 from chipwise.serving.replica import Address
 from gateway_harness import CHAT, STREAM
-from token_server import TokenServer
+from token_server import FINISH, ROLE, TokenServer
 
 
 def report(server: TokenServer, body: bytes, due: np.ndarray, patience: Patience | None = None) -> LoadReport:
@@ -33,6 +34,16 @@ def test_streams_are_timed_token_by_token() -> None:
     assert seen.per_token is not None
     assert seen.first_token.p50 >= 0.05
     assert seen.per_token.p50 >= 0.009
+
+
+def test_an_event_without_content_is_no_token() -> None:
+    server = TokenServer(tokens=5, interval_s=0.005, prefill_s=0.08)
+    server.opening = ROLE
+    server.last = dict.fromkeys(server.events, FINISH)  # no usage is reported
+    seen = report(server, STREAM, constant(100.0, 0.05))
+    assert seen.first_token is not None
+    assert seen.first_token.p50 >= 0.08
+    assert seen.tokens_per_s * seen.duration_s == pytest.approx(5 * seen.answered)
 
 
 def test_arrivals_do_not_wait_for_answers() -> None:
