@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.cli import text
 from chipwise.planner.values.pipeline import Moved, PipelinePlan, Placed, Totals
 from chipwise.text import decimal_size, duration, usd, usd_cell
-from chipwise.views.words import missing_words, nothing_words, pipeline_risk_line, remedy_words, together_words, without, words
+from chipwise.views.words import missing_words, nothing_words, objective_words, pipeline_risk_line, remedy_words, together_words, without, words
 
 _PATHS = {"in place": "stays in place", "other region": "to another region", "other cloud": "to another cloud"}
 _PATHS |= {"to own site": "to your own site", "own site": "from your own site", "web": "over the web"}
@@ -17,7 +17,7 @@ def show_pipeline(plan: PipelinePlan, as_json: bool, full: bool) -> None:
 
         text.show_json(pipeline_view(plan))
         return
-    text.show_title(f"{plan.workload}: pipeline, by {plan.objective}")
+    text.show_title(f"{plan.workload}: pipeline, {objective_words(plan.objective)}")
     if plan.totals is None:
         text.show_lines(f"{nothing_words([lack.missing for lack in plan.lacks])}.", "")
         text.show_pairs(

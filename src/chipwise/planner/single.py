@@ -23,12 +23,13 @@ from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Emitted, Plan, Service, unstated
 from chipwise.planner.values.split import width
-from chipwise.text import plural, usd
+from chipwise.text import amount, plural, usd
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Batch, Hpc, Interactive, Learning, Serve, Transcode
 
 if TYPE_CHECKING:
     from chipwise.planner.services.offer import ServiceOffer
+    from chipwise.planner.values.choice import Choice
     from chipwise.predictor.known import Known
 
 
@@ -150,7 +151,8 @@ def _affordable(services: tuple[Service, ...], budget: float | None) -> tuple[Se
 
 
 def _break_even(offer: ServiceOffer, plan: Plan) -> str:
-    """When machines cost less. Where none does: in which formats both were compared, and what a narrower one costs."""
+    """When machines cost less, of as many as are allowed. Where none does: in which formats both were compared, and what a
+    narrower one costs."""
     crossing, winner = offer.told_break_even or "", plan.winner
     if winner is None or offer.break_even is None or offer.break_even.first is not None or offer.cold_start_s is not None:
         return crossing
@@ -166,13 +168,27 @@ def _break_even(offer: ServiceOffer, plan: Plan) -> str:
     return f"{crossing}{formats}{cheaper}"
 
 
+def _within_limit(offer: ServiceOffer, winner: Choice | None, most_chips: int | None) -> ServiceOffer:
+    """Its break-even among as many machines as limits.chip_count allows."""
+    crossing, planned = offer.break_even, None if winner is None else winner.planned or winner.rate
+    if winner is None or crossing is None or crossing.first is None or planned is None or most_chips is None:
+        return offer
+    highest = planned / winner.machines * max(most_chips // winner.chips, 1)
+    if crossing.first > highest:
+        carried = f"the {plural(most_chips, 'chip')} of limits.chip_count.max carry {amount(highest)} requests a second"
+        return replace(offer, break_even=replace(crossing, first=None, always=None, why=f"{carried}, and more would be needed"))
+    lasting = crossing.always if crossing.always is not None and crossing.always <= highest else None
+    return replace(offer, break_even=replace(crossing, always=lasting))
+
+
 def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service, ...]:
     """What can be paid per use instead. A model that no service runs, or that none is known of, has none."""
     from chipwise.planner.offer_prices import service_range
     from chipwise.planner.services.offer import PER_TOKEN
     from chipwise.planner.services.offers import services_for
 
-    offers = services_for(known, work, plan.winner or (), path)
+    most_chips = work.limits.chip_count.max
+    offers = [_within_limit(one, plan.winner, most_chips) for one in services_for(known, work, plan.winner or (), path)]
     return tuple(
         Service(
             kind=offer.kind,

@@ -79,7 +79,9 @@ def why(known: Known, plan: Plan, name: str) -> Why:
     machine = np.frombuffer(offers.machine, dtype=np.int32)
     region = np.frombuffer(offers.region, dtype=np.int32)
     matching = subject.machines[machine] & subject.regions[region]
-    left = allowed(rows.fleet, rows.grounds.rules, rows.priced.prices, among=matching)
+    searched = np.isin(np.arange(len(offers)), [] if rows.grounds.allowed is None else rows.grounds.allowed)
+    left = allowed(rows.fleet, rows.grounds.rules, rows.priced.prices, among=matching & ~searched)
+    usable = np.union1d(left.offers, np.flatnonzero(matching & searched))
     service = next((one for one in plan.services if one.provider == subject.provider), None)
     count, refused = int(np.count_nonzero(matching)), left.refused
     ranked = np.flatnonzero(
@@ -89,11 +91,11 @@ def why(known: Known, plan: Plan, name: str) -> Why:
         return _with_candidate(plan, rows, subject, int(ranked[0]), count, refused, service)
     if not count:
         return Why(subject=subject.title, outcome=Outcome.NO_OFFER, offers=0, refused=(), winner=plan.winner, service=service)
-    if not len(left.offers):
+    if not len(usable):
         return Why(
             subject=subject.title, outcome=Outcome.REFUSED, offers=count, refused=refused, winner=plan.winner, service=service
         )
-    shapes = sorted(set(rows.fleet.shape_of[machine[left.offers]].tolist()))
+    shapes = sorted(set(rows.fleet.shape_of[machine[usable]].tolist()))
     reason = rows.grounds.reason(shapes)
     return Why(
         subject=subject.title,

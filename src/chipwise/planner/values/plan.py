@@ -142,6 +142,7 @@ class Grounds:
 
     rules: Rules = field(default_factory=Rules)
     reason: Callable[[Sequence[int]], Reason | None] = _no_reason
+    allowed: Index | None = None  # offers that were searched, where the rules do not say it: devices stand where the work is
 
 
 @dataclass(frozen=True, slots=True, eq=False)
