@@ -5,6 +5,7 @@ What only some kinds need loads where it is used: a cold start pays for every mo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from chipwise.planner.explain.greening import emitted
 from chipwise.planner.explain.headroom import headroom
 from chipwise.planner.explain.turning import turns
 from chipwise.planner.ground import budget_usd, check_moment, grids_of, hosts_of, making_of, with_limits_told
+from chipwise.planner.lifting import without_limits
 from chipwise.planner.more_chips import with_chips_told
 from chipwise.planner.moving import with_moving_told, with_sizes
 from chipwise.planner.reasons.goals import OverBudget
@@ -68,8 +70,14 @@ def plan_work(known: Known, path: str, work: Common, objective: str | None, top:
     if plan.load is not None and targets.rate is not None:  # machines are counted for the peak
         targets = replace(targets, rate=plan.load.peak)
     plan = replace(plan, turns=(*plan.turns, *headroom(plan, targets)))
+
+    def freed(kinds: Iterable[RuleKind]) -> Plan | None:
+        freer = without_limits(work, kinds)
+        return None if freer is None else _nearest(known, path, freer, objective, 1)[1]
+
     return replace(
         plan,
+        rows=None if plan.rows is None else replace(plan.rows, grounds=replace(plan.rows.grounds, freed=freed)),
         answers=answers(plan, targets),
         confidence=targets.confidence,
         confidence_stated=targets.stated,

@@ -35,9 +35,9 @@ def _answer(finding: Why, per: str) -> str:
         case Outcome.BEATEN:
             assert finding.best is not None
             assert finding.reason is not None
-            rank = f"candidate {finding.rank:,} of {finding.candidates:,}"
+            rank = f"; candidate {finding.rank:,} of {finding.candidates:,}" if finding.rank is not None else ""
             lost = f"{words(finding.reason)}{_extra(finding)}"
-            return f"{finding.subject}: at best {_did(finding.best, per)}; {rank}. {lost[0].upper()}{lost[1:]}."
+            return f"{finding.subject}: at best {_did(finding.best, per)}{rank}. {lost[0].upper()}{lost[1:]}."
         case Outcome.MISSES:
             assert finding.best is not None
             assert finding.reason is not None
@@ -48,14 +48,36 @@ def _answer(finding: Why, per: str) -> str:
             example = finding.refused[-1].reason
             detail = f" ({words(example)})" if example is not None else ""
             all_offers = "its only offer" if finding.offers == 1 else f"all of its {finding.offers:,} offers"
-            return f"{finding.subject}: limits exclude {all_offers}: {rules}{detail}."
+            return f"{finding.subject}: limits exclude {all_offers}: {rules}{detail}.{_without_limits(finding, per)}"
         case Outcome.UNABLE:
             assert finding.reason is not None
             helps = f" Would help: {remedy}." if (remedy := eased(finding.reason)) else ""
             return f"{finding.subject}: none of its offers can do it: {words(finding.reason)}.{helps}"
+        case Outcome.NO_OFFER if finding.own_unpriced:
+            return f"{finding.subject}: no price: state its hourly cost, or its purchase price and lifetime, in the file that lists it."
+        case Outcome.NO_OFFER if finding.service is not None and finding.subject.startswith("service "):
+            return f"{finding.subject}: paid per use, and no machine of the catalog."
         case Outcome.NO_OFFER:
             return f"{finding.subject}: the catalog has no machine of it on offer."
     assert_never(finding.outcome)
+
+
+def _without_limits(finding: Why, per: str) -> str:
+    """The best it could do if the limits that refuse it were lifted, and by how much it would win or lose."""
+    freed, winner = finding.freed, finding.winner
+    if freed is None or (freed.best is None and freed.reason is None):
+        return ""
+    if freed.best is None:
+        return f" Without them: {words(freed.reason)}." if freed.reason is not None else ""
+    text = f" Without them, at best {_did(freed.best, per)}"
+    if freed.outcome is Outcome.MISSES:
+        return f"{text}; it would miss a goal: {words(freed.reason)}." if freed.reason is not None else f"{text}."
+    if winner is None:
+        return f"{text}; it would meet the goals."
+    difference = freed.best.usd - winner.usd
+    more = f"{usd(abs(difference))} {'more' if difference >= 0 else 'less'} than the answer"
+    porting = ", after porting" if freed.best.needs_porting and not winner.needs_porting else ""
+    return f"{text}: {more}{porting}."
 
 
 def _paid_per_use(finding: Why, service: Service) -> str:
