@@ -109,9 +109,7 @@ def fits(session: Session, model: str, hardware: str, settings: Mapping[str, Any
 _COUNTED = ("chips", "tp", "pp", "cp", "ep", "replicas")  # settings that say how many chips there are
 
 
-def _whole_machine(
-    session: Session, hardware: str, settings: Mapping[str, Any]
-) -> tuple[str, list[str], Mapping[str, Any]]:
+def _whole_machine(session: Session, hardware: str, settings: Mapping[str, Any]) -> tuple[str, list[str], Mapping[str, Any]]:
     """CHIP,STAGE=CHIP with the chip in place of a machine that carries one, what was taken so, and the settings: with all chips
     of a machine where it stands alone and nothing says how many are used."""
     parts, taken = [], []

@@ -5,7 +5,16 @@ from __future__ import annotations
 from chipwise.cli import text
 from chipwise.planner.values.pipeline import Moved, PipelinePlan, Placed, Totals
 from chipwise.text import decimal_size, duration, usd, usd_cell
-from chipwise.views.words import missing_words, nothing_words, objective_words, pipeline_risk_line, remedy_words, together_words, without, words
+from chipwise.views.words import (
+    missing_words,
+    nothing_words,
+    objective_words,
+    pipeline_risk_line,
+    remedy_words,
+    together_words,
+    without,
+    words,
+)
 
 _PATHS = {"in place": "stays in place", "other region": "to another region", "other cloud": "to another cloud"}
 _PATHS |= {"to own site": "to your own site", "own site": "from your own site", "web": "over the web"}

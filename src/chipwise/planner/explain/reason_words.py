@@ -357,7 +357,11 @@ def _beaten(lost: Beaten) -> str:
 def porting_rule(lost: Beaten) -> str:
     """What porting must save, where it saves something and not enough; else that it is needed."""
     saved = lost.best_usd - lost.usd
-    share, bills, period = saved / max(lost.best_usd, 1e-9), 1 if lost.per == "job" else 12, "" if lost.per == "job" else " a year"
+    share, bills, period = (
+        saved / max(lost.best_usd, 1e-9),
+        1 if lost.per == "job" else 12,
+        "" if lost.per == "job" else " a year",
+    )
     if saved <= 0:
         return " after porting"
     if share < PORTING_SAVES:

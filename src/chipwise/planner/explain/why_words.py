@@ -54,7 +54,8 @@ def _answer(finding: Why, per: str) -> str:
             helps = f" Would help: {remedy}." if (remedy := eased(finding.reason)) else ""
             return f"{finding.subject}: none of its offers can do it: {words(finding.reason)}.{helps}"
         case Outcome.NO_OFFER if finding.own_unpriced:
-            return f"{finding.subject}: no price: state its hourly cost, or its purchase price and lifetime, in the file that lists it."
+            remedy = "state its hourly cost, or its purchase price and lifetime, in the file that lists it"
+            return f"{finding.subject}: no price: {remedy}."
         case Outcome.NO_OFFER if finding.service is not None and finding.subject.startswith("service "):
             return f"{finding.subject}: paid per use, and no machine of the catalog."
         case Outcome.NO_OFFER:

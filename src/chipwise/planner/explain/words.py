@@ -256,8 +256,9 @@ def porting_words(plan: Plan) -> str:
     if saved < WORTH_PORTING:
         return ""
     longer = plan.per == "job" and rival.seconds > LONGER * winner.seconds
-    time = f" but take {duration(rival.seconds)}, not {duration(winner.seconds)}" if longer else ""
-    return f" {name} would cost {usd(rival.usd)}, {saved:.0%} less, after porting to {software_of(rival.family)}{time and ','}{time}."
+    time = f", but take {duration(rival.seconds)}, not {duration(winner.seconds)}" if longer else ""
+    ported = f"after porting to {software_of(rival.family)}{time}"
+    return f" {name} would cost {usd(rival.usd)}, {saved:.0%} less, {ported}."
 
 
 def own_words(choice: Choice) -> str:

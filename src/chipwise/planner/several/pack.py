@@ -102,7 +102,7 @@ def pack(known: Known, services: Sequence[tuple[str, Workload]]) -> Packed:
     )
     limits = f"{packing.MOST_SHARE:.0%} of a chip's speed and {packing.MOST_MEMORY:.0%} of its memory together"
     alone = "each keeps its goals with its share alone. Machines with one chip only."
-    notes = saving + [f"Assumed: models in turns take at most {limits}; {alone}"]
+    notes = [*saving, f"Assumed: models in turns take at most {limits}; {alone}"]
     if any(one.work.goals.budget is not None for one in requests):
         notes.append("goals.budget is ignored here: the cost of a shared machine belongs to all its models.")
     if not packed.proven:
@@ -137,7 +137,11 @@ def _without_vain_porting(
     chips = " and ".join(dict.fromkeys(market.hosts[one.host].name for one in cheapest.bins if moved[one.host]))
     saved = f"{1 - cheapest.usd / unmoved.usd:.1%} less"
     needed = f"at least {PORTING_SAVES:.0%} and {usd_text(PORTING_USD)} a year"
-    return unmoved, unmoved_prices, [f"With {chips} it would cost {usd_text(cheapest.usd)}, {saved}; porting must save {needed}."]
+    return (
+        unmoved,
+        unmoved_prices,
+        [f"With {chips} it would cost {usd_text(cheapest.usd)}, {saved}; porting must save {needed}."],
+    )
 
 
 def _request(known: Known, ground: PlanGround, path: str, workload: Workload) -> _Request:

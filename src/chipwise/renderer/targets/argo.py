@@ -93,7 +93,9 @@ def _about(deployment: Deployment, place: Place, places: Sequence[Place]) -> str
     lines = []
     if len(places) > 1:
         names = ", ".join(other.name for other in places if other is not place)
-        lines.append(f"The part of {place.provider} {readable(place.region)}: {', '.join(stage.title for stage in place.stages)}.")
+        lines.append(
+            f"The part of {place.provider} {readable(place.region)}: {', '.join(stage.title for stage in place.stages)}."
+        )
         lines.append(f"The rest is in {names}. Start each with the same parameter `run`; hand-offs are under keys with it.")
     lines += [f"{stage.title}: {note}" for stage in place.stages if deployment.stages for note in stage.notes]
     left = [stage.title for stage in deployment.stages if stage.form is Form.DEVICES]
