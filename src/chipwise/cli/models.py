@@ -19,8 +19,19 @@ if TYPE_CHECKING:
 @click.option("--family", help="Only this family: llama, qwen, ...")
 @click.option("--offline", is_flag=True, help="Do not look up models on the hub that are not in the registry.")
 @click.option("--batch", type=WholeNumber(), default=None, help="Batch size of a graph that does not fix it; default: 1.")
-@click.option("--image-size", type=WholeNumber(), default=None, help="Image width and height of a graph that does not fix them; default: 224.")
-@click.option("--input", "sequence", type=WholeNumber(), default=None, help="Input tokens of a graph that does not fix them; default: 128.")
+@click.option(
+    "--image-size",
+    type=WholeNumber(),
+    default=None,
+    help="Image width and height of a graph that does not fix them; default: 224.",
+)
+@click.option(
+    "--input",
+    "sequence",
+    type=WholeNumber(),
+    default=None,
+    help="Input tokens of a graph that does not fix them; default: 128.",
+)
 @listing(limit=0)
 def models(
     name: tuple[str, ...],

@@ -183,7 +183,8 @@ def _within_limit(offer: ServiceOffer, winner: Choice | None, most_chips: int | 
         return offer
     highest = planned / winner.machines * max(most_chips // winner.chips, 1)
     if crossing.first > highest:
-        carried = f"the {plural(most_chips, 'chip')} of limits.chip_count.max carry {amount(highest)} requests a second"
+        carry = f"{'carries' if most_chips == 1 else 'carry'} {amount(highest)} requests a second"
+        carried = f"the {plural(most_chips, 'chip')} of limits.chip_count.max {carry}"
         return replace(offer, break_even=replace(crossing, first=None, always=None, why=f"{carried}, and more would be needed"))
     lasting = crossing.always if crossing.always is not None and crossing.always <= highest else None
     return replace(offer, break_even=replace(crossing, always=lasting))
