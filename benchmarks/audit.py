@@ -1,6 +1,6 @@
 """What the audit finds of the faults that were planted in files of our own, and what it objects to besides.
 
-    python benchmarks/audit.py [open|aside|later|last|second|third|fourth|fifth|sixth] [--list] [--checkov]
+    python benchmarks/audit.py [open|aside|later|last|second|third|fourth|fifth|sixth|seventh] [--list] [--checkov]
 
 `audit_corpus/` has files in the style of public repositories, one directory a case, which is audited as a whole. A line with
 a fault ends in `#! RULE, RULE` (or `#! FAULT`, see `SAME`), which is taken away before the audit reads it; an asterisk after it
@@ -26,6 +26,13 @@ vLLM's production stack, KServe, llm-d, KubeRay, Dynamo, Argo, Volcano, eksctl, 
 and charts: 56.5% were found at first sight (61 of 108); 29 of 94 findings had no mark, of which two were wrong (shared
 memory that an operator mounts by itself, 2.1%). Rules were widened after that; two marks that were no faults were taken
 out, and true findings were marked.
+
+`seventh` (26 files, 138 faults, with clean twins of five) was written by somebody who had read no rule and knew their names,
+in the styles of Ollama, ComfyUI, Triton, MPI and elastic jobs, charts, eksctl, Karpenter, Terraform of three clouds, images,
+Compose, Slurm, SkyPilot, Ray, KServe and Neuron: 68.8% were found at first sight (95 of 138), 70.3% counting those that another
+rule or another file says; 27 of 125 findings had no mark, of which one was wrong (a pool that Azure taints itself, 0.8%), and
+the clean twins had none. checkov found 6.5%. Rules were widened by kind of fault after that; four marks that were no faults
+were taken out, and true findings were marked.
 
 On 232 manifests of public projects (KubeRay, LeaderWorkerSet, Kubeflow, Karpenter, Gateway API; none kept here), 41 findings
 were of other things than limits, users, probes, taints and versions: 19 were wrong or said twice. Rules were corrected

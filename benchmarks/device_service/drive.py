@@ -1,6 +1,6 @@
 """How requests wait for each other on a real device: `chipwise load` at three rates against what the queueing model says.
 
-    python benchmarks/device_service/drive.py [--seconds 90] [--layers 32]
+    python benchmarks/device_service/drive.py [--seconds 90] [--layers 8]
 
 `chipwise serve` starts the engine of this folder. A few requests tell what one prompt and one step of n sequences take, from
 outside; from these alone the model says the percentiles under load. It needs torch; without a device it measures the processor.
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +29,18 @@ from chipwise.perf.queueing import GRID, Service, waits
 from figure import Figure
 
 MODEL = "engine"  # as a command is served that names none
-PROMPT, ANSWER, SLOTS = 256, 128, 32
+PROMPT, ANSWER, SLOTS = 256, 64, 32
 LOADS = (0.3, 0.6, 0.85)  # of the capacity
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 GOAL = 20.0  # percent
 PATIENCE_S = 60.0
 
 
-async def stream(port: int) -> list[float]:
+async def stream(port: int, answer: int) -> list[float]:
     """Seconds from the request to each token."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body = json.dumps(
-        {"model": MODEL, "messages": [{"role": "user", "content": "word " * PROMPT}], "max_tokens": ANSWER, "stream": True}
+        {"model": MODEL, "messages": [{"role": "user", "content": "word " * PROMPT}], "max_tokens": answer, "stream": True}
     ).encode()
     began = time.perf_counter()
     writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
@@ -56,8 +57,8 @@ async def stream(port: int) -> list[float]:
     return seconds
 
 
-async def together(port: int, number: int) -> list[list[float]]:
-    return await asyncio.wait_for(asyncio.gather(*(stream(port) for _ in range(number))), PATIENCE_S)
+async def together(port: int, number: int, answer: int = 2) -> list[list[float]]:
+    return await asyncio.wait_for(asyncio.gather(*(stream(port, answer) for _ in range(number))), PATIENCE_S)
 
 
 def service_of(port: int) -> Service:
@@ -69,11 +70,15 @@ def service_of(port: int) -> Service:
     batches = SLOTS ** (np.arange(GRID) / (GRID - 1))
     numbers = [1, 2, 4, 8, 16, SLOTS]
     gaps = [
-        float(np.median(np.diff(np.array(asyncio.run(together(port, number))), axis=1)[:, ANSWER // 4 :])) for number in numbers
+        float(np.median(np.diff(np.array(asyncio.run(together(port, number, ANSWER))), axis=1)[:, ANSWER // 4 :]))
+        for number in numbers
     ]
     steps_s = np.interp(batches, numbers, gaps)
     steps = ", ".join(f"{number}: {1e3 * gap:.2f}" for number, gap in zip(numbers, gaps, strict=True))
-    print(f"prompt {1e3 * prompt_s:.2f} ms, first token alone {1e3 * first:.2f} ms; ms of a step by sequences: {steps}")
+    print(
+        f"prompt {1e3 * prompt_s:.2f} ms, first token alone {1e3 * first:.2f} ms; ms of a step by sequences: {steps}",
+        flush=True,
+    )
     return Service(
         prompt_s=column(prompt_s),
         batches=batches[None, :],
@@ -99,6 +104,7 @@ def figures(seconds: float, layers: int) -> Iterator[Figure]:
         environment = {**os.environ, "CHIPWISE_DATA_DIR": folder, "CHIPWISE_CONFIG_DIR": folder}
         engine = [sys.executable, str(Path(__file__).with_name("engine.py")), "--port", "{port}"]
         engine += ["--slots", str(SLOTS), "--layers", str(layers)]
+        gpus = ["--gpus", "1"] if import_module("torch").cuda.is_available() else []  # without, a service sees no GPU
         asked = [
             "serve",
             "--name",
@@ -110,6 +116,7 @@ def figures(seconds: float, layers: int) -> Iterator[Figure]:
             "--ready-within",
             "5m",
             "--json",
+            *gpus,
             "--",
             *engine,
         ]
@@ -127,7 +134,7 @@ def _loaded(url: str, seconds: float, environment: dict[str, str]) -> Iterator[F
     yield Figure("device_service_capacity", capacity, "req/s", {})
     for load in LOADS:
         lengths = ["--input", str(PROMPT), "--output", str(ANSWER), "--rate", f"{load * capacity:.3f}"]
-        timed = ["--model", MODEL, "--for", f"{seconds:.0f}s", "--warm-up", "10s", "--json"]
+        timed = ["--model", MODEL, "--for", f"{seconds:.0f}s", "--warm-up", "5s", "--json"]
         measured = chipwise("load", url, *lengths, *timed, environment=environment)
         predicted = waits(service, load * service.capacity)
         for metric, key in (("ttft", "ttft_s"), ("tpot", "tpot_s")):
@@ -145,7 +152,7 @@ def _loaded(url: str, seconds: float, environment: dict[str, str]) -> Iterator[F
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=90.0)
-    parser.add_argument("--layers", type=int, default=32)
+    parser.add_argument("--layers", type=int, default=8)
     wanted = parser.parse_args()
     for figure in figures(wanted.seconds, wanted.layers):
         print(figure.line())

@@ -131,11 +131,6 @@ def country_name(code: str) -> str | None:
     return _names().get(code)
 
 
-def alpha_2(code: str) -> str:
-    """ "DEU" -> "DE"; what is no alpha-3 code stays as it is."""
-    return next((two for two, three, _ in (entry.strip().split(" ", 2) for entry in _TABLE.split(";")) if three == code), code)
-
-
 def place_name(place: str) -> str:
     """ "DEU" -> "Germany", "EU" -> "EU", "NORTH AMERICA" -> "North America"."""
     if place in GROUPS:

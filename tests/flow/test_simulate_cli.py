@@ -57,6 +57,7 @@ def test_a_folder_of_flags_and_a_policy_of_ones_own(chipwise: Chipwise, tmp_path
         (("--synthetic", "series=3", "--policy", "nowhere.py"), "nowhere.py is not there."),
         (("--synthetic", "series=3", "--deadline-hours", "3"), "do not fit into 18 ticks"),
         (("--synthetic", "series=3", "--restart-hours", "soon"), "--restart-hours: 'soon' is not possible."),
+        (("--synthetic", "series=3", "--restart-hours", "1e308"), "1e+308 hours in ticks of"),
         (("--synthetic", "series=3", "--tick", "1ms"), "ticks, and the limit is 5,000,000"),
         (("--synthetic", "series=3", "--tick", "1ns", "--deadline-hours", "1e9"), "are more than 500,000,000 flags"),
         (

@@ -47,6 +47,8 @@ def test_bad_input_ends_in_a_sentence(chipwise: Chipwise, tmp_path: Path) -> Non
         ("timestamp,gpus,duration\n1,1,-2\n", "line 2: 1 GPUs for -2 s are not possible"),
         ("timestamp,gpus,duration\n2026-03-01T10:00:00Z,1,2\n2026-03-01T10:00:00,1,2\n", "some times have a time zone"),
         ("timestamp,gpus,duration\n1,64,2\n", "needs 64 GPUs at once"),
+        ("timestamp,gpus,duration\n1,1e308,2\n", "1e+308 GPUs for 2 s"),
+        ("timestamp,gpus,duration\n1e50,1,2\n", "from 1e+50 s on"),
     )
     wrong = []
     for content, sentence in cases:
@@ -69,4 +71,35 @@ def test_bad_input_ends_in_a_sentence(chipwise: Chipwise, tmp_path: Path) -> Non
         done = chipwise("simulate", "queue", "--synthetic", "jobs=3", "--policy", str(own))
         if done.code != 2 or sentence not in done.err:
             wrong.append((body, sentence, done.code, done.err))
+    assert not wrong
+
+
+def test_a_trace_of_another_format_that_is_spoilt_ends_in_a_sentence(chipwise: Chipwise, tmp_path: Path) -> None:
+    jobs = "timestamp,gpus,duration\n1,1,2\n"
+    wrong = []
+    cases = (
+        ("workload.csv", "nam,time,application,num_replicas\na,0,bert,1\n", "has no column name"),
+        ("workload.csv", "name,time,application,num_replicas\na,0,bert,0\n", "needs 0 GPUs"),
+        ("pods.csv", "name,num_gpu,gpu_milli,deletion_time\na,1,1000,5\n", "has no column creation_time"),
+        ("node_list.csv", "gpu,model\n0,V100\n", "has no machine with a GPU"),
+        ("simulation_throughputs.json", "[" * 5000, "is no table of throughputs"),
+        ("simulation_throughputs.json", '{"v100": {}, "p100": {}, "k80": {}}', "has no job type of 1 GPUs"),
+    )
+    for place, (name, content, sentence) in enumerate(cases):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        (folder / name).write_text(content)
+        if "node" in name:
+            (folder / "jobs.csv").write_text(jobs)
+        done = chipwise("simulate", "queue", "--policy", "fifo", "--trace", str(folder))
+        if done.code != 2 or sentence not in done.err:
+            wrong.append((name, sentence, done.code, done.err))
+    for arguments, sentence in (
+        (("--failures-every=-1h",), "time between failures must be above zero"),
+        (("--failures-every", "1ns", "--repair", "0s"), "is too much to simulate"),
+        (("--estimate-error", "nan"), "--estimate-error nan is not possible"),
+    ):
+        done = chipwise("simulate", "queue", "--policy", "fifo", "--synthetic", "jobs=20", *arguments)
+        if done.code != 2 or sentence not in done.err:
+            wrong.append((" ".join(arguments), sentence, done.code, done.err))
     assert not wrong

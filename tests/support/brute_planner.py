@@ -349,8 +349,11 @@ class Brute:
         hardware = Hardware.of(Coded.of(shape.part), self.fleet.parts.by_name, column(float(shape.chips)), column(shape.fabric))
         step = predict_training.predict(predict_training.Training(many, Coded.of(name), hardware, setup), self.model).step
         needed = training_memory(many, setup).total
-        safe = needed <= 0.95 * shape.memory_bytes
-        fits = safe if safe.any() else needed <= shape.memory_bytes  # what fills a chip counts only where nothing else fits
+        fits = needed < 0  # what fills a chip counts only where nothing else fits, what our program cannot run in the end
+        runnable = (tp * pp * cp * ep == 1) & ((shard < 2) | (_read_whole(file, layer) < 0.85 * shape.memory_bytes))
+        runnable |= file["kind"] != "finetune" or part.kind != "gpu"
+        for rows_of, share in product((runnable, True), (0.95, 1.0)):
+            fits = fits if fits.any() else rows_of & (needed <= share * shape.memory_bytes)
         columns = zip(pp, tp, cp, ep, step.value, step.high, fits, strict=True)
         steps = [(cut, float(one), float(high)) for *cut, one, high, fine in columns if fine]
         fastest = min((one for _, one, _ in steps), default=inf)
@@ -375,8 +378,12 @@ class Brute:
                 first = self.rates.first_wait(offer.provider, offer.region, machine.chip, machine.chips)
                 if count > 1 and not alone:
                     first = _wait_for_all(first, count ** _independence(machine.chips or 1))
-            rate += self.rates.of(offer.provider, offer.region, offer.machine, machine.chip, machine.chips).per_hour / 3600
+            taken = self.rates.of(offer.provider, offer.region, offer.machine, machine.chip, machine.chips).per_hour / 3600
             wait = (self.rates.wait_hours(offer.provider, offer.region, machine.chip) or 0.0) * 3600
+            rate += taken
+            if count > 1 and not alone:  # others can be lost before it is back
+                counted = count ** _independence(machine.chips or 1)
+                wait = ((1 + taken * wait) ** counted - 1) / (counted * taken)
         saves = file["kind"] in ("train", "finetune")
         kept_bytes = {"adamw": 8.0, "adamw-8bit": 2.0, "sgd": 4.0}[file["optimizer"]] if saves else 0.0
         save = max(trained * (6.0 + kept_bytes) / (SAVE_BYTES_PER_S * count), 1.0) if saves else 1.0
@@ -564,6 +571,11 @@ def _wait_for_all(one: FirstWait, number: float) -> FirstWait:
     waiting = 1 - (1 - one.absent * np.exp(-hours / max(one.hours, 1e-9))) ** number
     absent = 1 - (1 - one.absent) ** number
     return FirstWait(absent, float(np.trapezoid(waiting, hours)) / max(absent, 1e-12))
+
+
+def _read_whole(file: Mapping[str, Any], layer: Layer) -> float:
+    """Bytes that each GPU reads before ranks divide them: all weights of four bits."""
+    return 0.29 * 2 * layer.parameters if file.get("method") == "qlora" else 0.0
 
 
 def _splits(layer: Layer, chips: int, node: int, piped: bool, seq: int, batch: int) -> Iterator[tuple[int, ...]]:

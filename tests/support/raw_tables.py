@@ -158,7 +158,8 @@ def wait_h(provider: str, region: str, chip: str) -> float:
 @cache
 def first_wait(provider: str, region: str, chip: str, chips: float) -> tuple[float, float]:
     """(share of the time in which there is no spot machine, hours that a request waits for one on average): of machines of
-    one chip or of eight the middle of the nearest traces, in between by the logarithm of the number, and no more for more."""
+    one chip or of eight the middle of the nearest traces, and in between by the logarithm of the number. Larger ones are not
+    traced: their chips count as so many machines of eight, to the power of 0.550396, by how losses grow from one to eight."""
     every = rows("tables/interruptions")
     trace = ("provider", "region_or_zone", "machine_or_chip", "period")
     there = {tuple(row[one] for one in trace): float(row["value"]) for row in every if row["measure"] == "availability_share"}
@@ -173,7 +174,7 @@ def first_wait(provider: str, region: str, chip: str, chips: float) -> tuple[flo
         return absent, median(float(row["value"]) for row in nearest)
 
     if chips <= 1 or chips >= 8:
-        return of(1 if chips <= 1 else 8)
+        return _until_all(of(1 if chips <= 1 else 8), max(chips / 8, 1.0) ** 0.550396)
     (rare, short), (often, long), share = of(1), of(8), log(chips) / log(8)
     return rare + share * (often - rare), short * (long / short) ** share
 
@@ -182,11 +183,20 @@ def first_wait(provider: str, region: str, chip: str, chips: float) -> tuple[flo
 def fleet_wait(provider: str, region: str, chip: str, chips: float, machines: int) -> tuple[float, float]:
     """As `first_wait`, of so many at once. What four or sixteen of them did together says how many of them count as
     coming and going alone, n to the power of 0.03002 of one chip and 0.88381 of eight; the mean is drawn as an area."""
-    absent, mean = first_wait(provider, region, chip, chips)
-    if machines == 1 or not absent:
-        return absent, mean
-    alone = machines ** (0.030020489 + (0.883809529 - 0.030020489) * min(log(chips) / log(8), 1.0))
+    if machines == 1:
+        return first_wait(provider, region, chip, chips)
+    return _until_all(first_wait(provider, region, chip, chips), alone(machines, chips))
+
+
+def alone(machines: int, chips: float) -> float:
+    return float(machines ** (0.030020489 + (0.883809529 - 0.030020489) * min(log(chips) / log(8), 1.0)))
+
+
+def _until_all(wait: tuple[float, float], number: float) -> tuple[float, float]:
+    absent, mean = wait
+    if number == 1 or not absent:
+        return wait
     steps, hours = 100_000, mean / absent
     width = 60.0 * hours / steps
-    waiting = [1 - (1 - absent * exp(-at * width / hours)) ** alone for at in range(steps + 1)]
-    return 1 - (1 - absent) ** alone, width * (sum(waiting) - (waiting[0] + waiting[-1]) / 2)
+    waiting = [1 - (1 - absent * exp(-at * width / hours)) ** number for at in range(steps + 1)]
+    return 1 - (1 - absent) ** number, width * (sum(waiting) - (waiting[0] + waiting[-1]) / 2)

@@ -55,7 +55,8 @@ def policy_of(kind: str, name: str) -> Any:
 def names_of_file(path: Path, decide: str, begin: str) -> dict[str, Any]:
     """What a user's own policy defines: one of the two at least, as they are shown here with their arguments."""
     if not path.is_file():
-        raise BadInput(f"{path} is not there.", remedy=f"Give a Python file that defines {decide}.")
+        fault = "no file" if path.exists() else "not there"
+        raise BadInput(f"{path} is {fault}.", remedy=f"Give a Python file that defines {decide}.")
     try:
         names = runpy.run_path(str(path))
     except (Exception, SystemExit) as error:

@@ -8,6 +8,7 @@ from typing import Any
 from chipwise.auditor.source import Located, Manifest
 
 _DIRECTIVE = re.compile(r"^#SBATCH\s+(--?[\w-]+)(?:[=\s]\s*([^\s#]+))?", re.MULTILINE)
+_CHIP = re.compile(r"[abhlmtv]\d{1,3}[a-z]?(?:[-_]\d+gb?)?", re.IGNORECASE)  # as sites mark their nodes: a100, h100_80gb
 _NODES = ("--nodes", "-N")
 _DEVICES = ("--gres", "--gpus-per-node")
 _FURTHER = {
@@ -17,6 +18,10 @@ _FURTHER = {
     "--output": "log",
     "-o": "log",
     "--requeue": "requeue",
+    "--partition": "partition",
+    "-p": "partition",
+    "--constraint": "constraint",
+    "-C": "constraint",
 }
 
 
@@ -36,6 +41,9 @@ def read_slurm(path: str, text: str) -> Manifest:
         elif directive[1] in _DEVICES and directive[2]:
             name = ":".join(part for part in directive[2].removeprefix("gpu:").split(":") if part)
             _put(resources, "accelerators", f"gpu:{name}" if name.isdecimal() else name, line)
+    wanted = str(resources.get("accelerators") or "")
+    if wanted.startswith("gpu:") and (chip := _CHIP.fullmatch(str(body.get("constraint") or ""))):
+        resources["accelerators"] = f"{chip[0]}:{wanted.removeprefix('gpu:')}"
     _put(body, "resources", resources, 1)
     _put(body, "run", text, 0)  # what follows its sign begins on the next line
     return Manifest(path, body)

@@ -55,6 +55,9 @@ def exported(words: tuple[Word, ...] | list[Word]) -> Iterator[tuple[str, str, i
 def _accelerators(accelerators: object) -> tuple[str, int]:
     """`A100:4`, or {A100: 4}; 0 where it names several."""
     if isinstance(accelerators, Located):
+        if all(count is None and ":" in str(name) for name, count in accelerators.items()):  # a set, as {L4:4, A10G:4}
+            counts = {whole_number(str(name).partition(":")[2]) for name in accelerators}
+            return ("", counts.pop()) if len(counts) == 1 else ("", 0)
         [(name, count), *further] = accelerators.items() or [("", 0)]
         return ("", 0) if further or str(name).startswith(_CORES) else (str(name), whole_number(count))
     if isinstance(accelerators, str) and accelerators and not accelerators.startswith(_CORES):

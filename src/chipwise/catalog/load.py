@@ -353,12 +353,11 @@ def _fabric_speed(fabric: str) -> float | None:
 
 def read_regions(data: Path = DATA) -> Iterator[Region]:
     for row in _rows(data / "regions.csv"):
-        has_countries = " " in row["country"]  # among which the customer chooses
         yield Region(
             provider=row["provider"],
             name=row["name"],
             location=row["location"] or None,
-            country=None if has_countries else row["country"] or None,
+            country=row["country"] or None,
             latitude=_float(row["latitude"]),
             longitude=_float(row["longitude"]),
             grid_g_per_kwh=_float(row["grid_g_per_kwh"]),
@@ -369,5 +368,4 @@ def read_regions(data: Path = DATA) -> Iterator[Region]:
             pue_basis=row["pue_basis"] or None,
             fact=_fact(row),
             grid_of_country=row["grid_scope"] == "country",
-            selectable=row["country"] if has_countries else None,
         )

@@ -168,13 +168,14 @@ class Names:
         return None
 
     def chips_of(self, text: str) -> tuple[Chip, ...] | None:
-        """As `chips_or_none`, and a vendor's name means all accelerators that it makes (`amd` no EPYC): for limits, where one
-        chip is not what is asked."""
+        """As `chips_or_none`, and a vendor's name means all accelerators that it makes (`amd` no EPYC), a kind all chips of it
+        (`cpu`, `gpus`): for limits, where one chip is not what is asked."""
         matches = self.chips_or_none(text)
         vendor = _VENDORS.get(fold(text), fold(text))
         chips = self.catalog.chips.values()
         vendor_chips = tuple(chip for chip in chips if fold(chip.vendor) == vendor and chip.kind is not ChipKind.CPU)
-        return matches if matches is not None else vendor_chips or None
+        kind_chips = tuple(chip for chip in chips if fold(chip.kind) == fold(text).removesuffix("s"))
+        return matches if matches is not None else vendor_chips or kind_chips or None
 
     def _described(self, name: str) -> tuple[Chip, ...]:
         """`h10080gbhbm3`, `a100sxm480gb`: the members of the longest family that the rest of the name fits."""

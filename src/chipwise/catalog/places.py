@@ -30,6 +30,7 @@ def places(data: Path) -> tuple[PopulationPoint, ...]:
     return tuple(read_rows(data / "tables" / "places.csv", PopulationPoint))
 
 
+@cache
 def standing_for(data: Path, origin: str) -> tuple[PopulationPoint, ...]:
     """The points of a country, a group or a continent; none where the table has none."""
     inside = members(origin)

@@ -2,7 +2,8 @@
 
 Where no source states a region's country, its name may tell it (`country_in`): "Sichuan, CN, AS", oslo-norway-3, us-east-2.
 Only what can mean nothing else counts, since rules on countries rely on it: FRA may be an airport, Georgia a state, "in-house"
-no place in India. A price that holds in several countries, among which the customer chooses, has them as `selectable`.
+no place in India. Countries in which a provider has machines at all (RunPod) are not those of a listing: its country is not
+known.
 """
 
 from __future__ import annotations
@@ -87,18 +88,10 @@ class Region:
     pue_basis: str | None = None  # measured for the region, or the provider's average
     fact: Fact = UNKNOWN
     grid_of_country: bool = False  # the figure of the grid is its country's, for want of its own
-    selectable: str | None = None  # countries among which the customer chooses at one price: "CZE FRA USA"
 
     @property
     def key(self) -> tuple[str, str]:
         return (self.provider, self.name)
-
-    @property
-    def countries(self) -> tuple[str, ...]:
-        """In which it may be used; none: nobody says."""
-        if self.country is not None:
-            return (self.country,)
-        return tuple((self.selectable or "").split())
 
     @property
     def on_site(self) -> bool:
@@ -108,7 +101,7 @@ class Region:
 
 def located(region: Region) -> Region:
     """With the country that its name or location tells, marked as inferred, where no source states one."""
-    if region.countries:
+    if region.country is not None:
         return region
     country = country_in(region.name) or country_in(region.location or "")
     if country is None:

@@ -25,6 +25,16 @@ _KINDS = ((stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
     """The bytes of a file. Raises OSError as opening it would, and BadInput where it is nothing that ends."""
+    if not check_ends(path):
+        with path.open("rb") as stream:
+            yield stream
+        return
+    with path.open("rb", buffering=0) as raw, io.BufferedReader(cast(Any, _Pipe(raw, str(path)))) as stream:
+        yield stream
+
+
+def check_ends(path: Path) -> bool:
+    """Whether it is the pipe of a shell, and no regular file. Raises as `opened`, for files that others open."""
     mode = path.stat().st_mode
     is_pipe = stat.S_ISFIFO(mode) and _OF_A_SHELL.fullmatch(str(path)) is not None
     kind = next((kind for test, kind in _KINDS if test(mode)), "")
@@ -34,12 +44,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         raise BadInput(
             f"{str(path)[:200]!r} is {kind}, and no file.", remedy="Give a regular file, or let a shell pass it in: <(command)."
         )
-    if not is_pipe:
-        with path.open("rb") as stream:
-            yield stream
-        return
-    with path.open("rb", buffering=0) as raw, io.BufferedReader(cast(Any, _Pipe(raw, str(path)))) as stream:
-        yield stream
+    return is_pipe
 
 
 def _of_the_system(path: Path) -> bool:

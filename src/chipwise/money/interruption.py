@@ -21,15 +21,15 @@ The nearest evidence wins: the machine in the region, the machine in other regio
 other regions, the provider. On each level the rate is the median, low and high are the 10th and 90th percentile of the rows'
 own low and high. A zone counts as its region. Of a provider without any row nothing is known, nor of TPUs, which come in slices
 that are lost whole: the highest of the known providers' rates for machines of as many chips is assumed, the longest of their
-waits, and the answer says that it is assumed. Such a rate may be four times as high or low (`ASSUMED_SPREAD`), as far as traces
-of one zone and chip differ, and the time law is wider by it.
+waits, and the answer says that it is assumed. Such a rate may be twice as high (`ASSUMED_SPREAD`), as that of a trace in other
+months, and the time law is wider by it.
 
 Waits. After a loss (`wait_hours`): the mean length of an outage (measure mean_wait_for_capacity). Before the first machine
 (`first_wait`): what a request at a random moment waits (mean_wait_of_request), which is longer than a mean outage where
 outages differ, since a long one is met more often. It is there at once in a share of the time (availability_share); else the
 wait is taken as exponential, which has the published 90th percentiles within a tenth (8 x V100: 5.3 h for 5.7 and 5.8). Traces
-of one chip and of eight are known; between them it is interpolated by the logarithm of the number, and larger machines count
-as eight chips. What several machines at once are waited for is in `gathering`.
+of one chip and of eight are known; between them it is interpolated by the logarithm of the number. What several machines at
+once are waited for is in `gathering`, and so is how much more often than eight chips a larger machine is lost and absent.
 """
 
 from __future__ import annotations
@@ -41,19 +41,21 @@ from functools import lru_cache
 from math import log, sqrt
 from typing import NamedTuple
 
+import numpy as np
+
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.price_tables import Interruption
 from chipwise.errors import InvalidSettings, Problem
-from chipwise.money.gathering import independence
+from chipwise.money.gathering import all_at_once, growth, independence
 
 MONTH_HOURS = 730.0
 SHORT_LIFE_HOURS = 6.0
 MIDDLE_LIFE_HOURS = sqrt(MONTH_HOURS * SHORT_LIFE_HOURS)
 MOST_INTERRUPTED = 0.95  # the open band ends at 1, whose rate is infinite
 TRACE_SPREAD = 2.0
-ASSUMED_SPREAD = 4.0  # by which a rate that nobody published may be higher, one time in ten
+ASSUMED_SPREAD = TRACE_SPREAD  # by which a rate that nobody published may be higher, one time in ten
 UNTRACED = "TPU"  # chips of which no row says anything: a slice is given and taken back whole, and GPUs say little of it
-LARGEST_TRACED = 8.0  # chips of a machine whose first wait is known
+LARGEST_TRACED = 8.0  # chips of a machine of which traces are known
 
 _KINDS = ("advisor", "followed", "probe")
 _KIND_TITLES = {
@@ -142,7 +144,7 @@ class Rates:
     """The table, converted and indexed once; answers are looked up. `machines` tell which chip a type named by the
     advisor carries: without them its bands do not count as evidence on that chip."""
 
-    __slots__ = ("_again", "_answers", "_first", "_first_answers", "_pools", "_summaries", "_waits", "independence")
+    __slots__ = ("_again", "_answers", "_first", "_first_answers", "_pools", "_summaries", "_waits", "growth", "independence")
 
     def __init__(self, rows: Iterable[Interruption], machines: Iterable[Machine] = ()) -> None:
         carries = {(machine.provider, machine.name): (machine.chip, machine.chips) for machine in machines}
@@ -155,6 +157,7 @@ class Rates:
         self._again: dict[tuple[str, str, str | None], float | None] = {}
         rows = tuple(rows)
         self.independence = independence(rows)  # of machines that are asked for together, by their chips
+        self.growth = growth(rows)  # of losses with the size of a machine
         present = {_trace(row): row.value for row in rows if row.measure == "availability_share"}
         for row in _latest(rows):
             chip, chips = _chip_of(row, carries)
@@ -184,10 +187,12 @@ class Rates:
             levels = _levels(provider, region_of(region), machine, chip)
             level = next((key for key in levels if key in self._pools), None)
             # One summary serves all that come to the same level, but sizes of a chip's machines are told apart.
-            sized = level is None or level[0].startswith("chip")
+            sized = level is None or level[0].startswith("chip") or (level[0] == "provider" and _hosts(chips) > 1)
             key = (level or ("assumed",), chips if sized else None)
             if key not in self._summaries:
-                self._summaries[key] = self._assumed(chips) if level is None else _summary(level, self._pools[level], key[1])
+                self._summaries[key] = (
+                    self._assumed(chips) if level is None else _summary(level, self._pools[level], key[1], self.growth)
+                )
             known = self._answers[place] = self._summaries[key]
         return known
 
@@ -195,7 +200,8 @@ class Rates:
         """Of a provider of whom nothing is known: the highest of those of whom something is."""
         levels = [level for level in self._pools if level[0] == "provider"]
         worst = max(
-            (_summary(level, self._pools[level], chips, by_size=True) for level in levels), key=lambda one: one.per_hour
+            (_summary(level, self._pools[level], chips, self.growth, by_size=True) for level in levels),
+            key=lambda one: one.per_hour,
         )
         return replace(worst, basis=f"assumed, as the highest of the known providers: {worst.basis}", assumed=True)
 
@@ -221,7 +227,11 @@ class Rates:
         place = (provider, region, chip, chips)
         known = self._first_answers.get(place)
         if known is None:
-            known = self._first_answers[place] = self._first_wait(*place)
+            known = self._first_wait(*place)
+            if (hosts := _hosts(chips)) > 1:
+                columns = all_at_once(*(np.array([one]) for one in (known.absent, known.hours, hosts**self.growth)))
+                known = FirstWait(*(float(column[0]) for column in columns))
+            self._first_answers[place] = known
         return known
 
     def _first_wait(self, provider: str, region: str, chip: str | None, chips: float | None) -> FirstWait:
@@ -319,19 +329,34 @@ def _levels(provider: str, region: str, machine: str, chip: str | None) -> Itera
         yield ("provider", provider)
 
 
-def _summary(level: tuple[str, ...], pool: list[_Evidence], chips: float | None, by_size: bool = False) -> Interruptions:
+def _hosts(chips: float | None) -> float:
+    """As so many of the largest machines that were traced a machine counts."""
+    return max((chips or 1.0) / LARGEST_TRACED, 1.0)
+
+
+def _summary(
+    level: tuple[str, ...], pool: list[_Evidence], chips: float | None, growing: float, by_size: bool = False
+) -> Interruptions:
+    """Of machines larger than all that were seen: as much more often as losses grow with the size."""
     kind = next(kind for kind in _KINDS if any(one.kind == kind for one in pool))
     used = [one for one in pool if one.kind == kind]
     if by_size or level[0].startswith("chip"):
-        used = [one for one in used if one.chips == chips] or used  # losing eight at once is another matter than one
+        for size in (chips, min(chips or 1.0, LARGEST_TRACED)):  # losing eight at once is another matter than one
+            if alike := [one for one in used if one.chips == size]:
+                used = alike
+                break
     dates = sorted({one.as_of for one in used})
     period = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     rows = "" if len(used) == 1 else f", median of {len(used)} rows"
     basis = f"{_KIND_TITLES[kind]} of {_place(level)}{rows} ({period})"
+    largest = max(LARGEST_TRACED, *(one.chips or 1.0 for one in used))
+    times = max((chips or 1.0) / largest, 1.0) ** growing
+    if times > 1:
+        basis += f", {times:.2g} times as often for the size of {chips:g} chips"
     return Interruptions(
-        _middle(sorted(one.per_hour for one in used)),
-        _tenth(sorted(one.low for one in used)),
-        _tenth(sorted((one.high for one in used), reverse=True)),
+        times * _middle(sorted(one.per_hour for one in used)),
+        times * _tenth(sorted(one.low for one in used)),
+        times * _tenth(sorted((one.high for one in used), reverse=True)),
         basis,
     )
 

@@ -3,9 +3,9 @@
 Assumptions. Losses come at a constant rate per machine and hour (exponential times; traces show a worse first hour) and
 independently (traces show several lost at once: then rate x machines is too high). A job on N machines together stops when
 any of them is lost; with `together=False` each works through a common queue by itself. After a loss a new machine is
-waited for (`wait_s`: nothing runs, nothing is lost), booted and loaded (`restart_s`: it can be lost meanwhile), and all work
-since the last finished checkpoint is done again. Saving (`save_s`) stops the work, and can be interrupted. The first
-start is not counted, nor is a checkpoint at the very end: the result is.
+waited for (`wait_s` on average, exponentially: nothing runs, nothing is lost), booted and loaded (`restart_s`: it can be
+lost meanwhile), and all work since the last finished checkpoint is done again. Saving (`save_s`) stops the work, and can be
+interrupted. The first start is not counted, nor is a checkpoint at the very end: the result is.
 
 With Lambda = rate x N, mean time M = 1/Lambda, C save, R restart, w wait, and stretches L_i between checkpoints (work and
 saving: all but the last end in a C), as in Daly (2006), "A higher order estimate of the optimum checkpoint interval for
@@ -24,8 +24,8 @@ number, (W - C)/tau with tau the root of (1 - Lambda tau) exp(Lambda (tau + C)) 
 higher-order form is `daly_interval_s`; three Newton steps from it give the root itself. Neither R nor w moves it.
 
 How far it varies. A stretch takes a first try of L, then tries of R + L that each fail with 1 - exp(-Lambda (R + L)) after a
-truncated exponential time: mean and variance of that have a closed form, and those of stretches add up. Where
-exp(Lambda (R + L)) passes 1e10 a run ends by luck only, and its time is exponential.
+truncated exponential time and an exponential wait: mean and variance of that have a closed form, and those of stretches add up.
+Where exp(Lambda (R + L)) passes 1e10 a run ends by luck only, and its time is exponential.
 """
 
 from __future__ import annotations
@@ -201,6 +201,7 @@ def _extra_variance(length: Floats, rate: Floats, restart: Floats, wait: Floats)
     retry_s = later.mean + wait
     mean_after = first.mean + wait + restart + tries * retry_s
     spread = (first.square - first.mean**2) + tries * (later.square - later.mean**2) + tries / passes * retry_s**2
+    spread += (1 + tries) * wait**2  # of exponential waits
     return np.asarray(fails * (spread + mean_after**2) - (fails * mean_after) ** 2, dtype=float)
 
 

@@ -188,6 +188,14 @@ def kind_of(scenario: Coded, metric: str, engine: Coded, batch: Array) -> Coded:
     return scenario.cross(alone).cross(engine).map(band_name)
 
 
+def _as_callers(ask: Generation, sequences: Array) -> Coded:
+    """Requests that come at a rate are as sure as those of one caller, where at most one is in flight on average."""
+    if "open" not in ask.scenario.names or not has_nonzero(ask.rate):
+        return ask.scenario
+    light = Coded(("more", "one"), np.asarray((sequences <= 1.0) & (ask.rate > 0), dtype=np.intp))
+    return ask.scenario.cross(light).map(lambda name: "closed" if name == "open|one" else name.partition("|")[0])
+
+
 def predict(
     ask: Generation,
     model: Model,
@@ -357,7 +365,7 @@ def _estimates(
             floors=FLOORS,
             settings=settings,
         )
-        kind = kind_of(ask.scenario, metric, ask.setup.engine, ask.setup.batch)
+        kind = kind_of(_as_callers(ask, sequences), metric, ask.setup.engine, ask.setup.batch)
         estimates[metric] = model.estimate("inference", question, kind)
     if all(name == "closed" for name in ask.scenario.names):
         return _of_callers(ask, estimates)

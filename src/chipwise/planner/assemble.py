@@ -13,7 +13,6 @@ from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.choosing import ChoiceMaker, distinct, values_of
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Allowed, Mask
-from chipwise.planner.ordering import on_its_grid
 from chipwise.planner.preference import Advantage, Lead, efforts
 from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of, front, order
@@ -39,7 +38,7 @@ def assemble(
 ) -> Plan:
     """`describe` tells of a row of `way`; `missing` what kept ways out before there was a price, `unable` why whole families
     have no way at all. Rows of offers that are set aside take no part, but for the alternatives."""
-    everything = on_its_grid(case, fleet.catalog, priced)
+    everything = priced
     followed: Mapping[int, Followed] = {}
     if case.following is not None and len(priced):
         everything, followed = case.following(everything, fleet, describe)

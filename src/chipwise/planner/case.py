@@ -11,6 +11,8 @@ import numpy as np
 from chipwise.money.cost import Line
 from chipwise.money.storage import Tiers
 from chipwise.perf.arrays import Array
+from chipwise.perf.seen import FORMULA
+from chipwise.planner.defaults import UNKNOWN_TIMES
 from chipwise.planner.fleet import Fleet
 from chipwise.planner.limits import Mask, Rules
 from chipwise.planner.pricing import Priced
@@ -34,6 +36,7 @@ class Described:
     split: Split
     memory_share: float | None
     provenance: str
+    related: bool = False  # such work was measured on other chips of the same maker
     rate: float | None = None  # of one replica
     planned: float | None = None  # the part of it that replicas are counted by
     headroom: float | None = None  # above the load, where it is a hair less than asked for
@@ -45,6 +48,12 @@ class Described:
     request_chance: float | None = None  # that a request alone keeps the latency goals, by how sure the estimate is
     load_chance: float | None = None  # that all that comes is taken
     quantum: QuantumPart | None = None
+
+    def is_unknown(self, slow: float) -> bool:
+        """Whether its speed rests on a formula that was never held against such chips, and is very unsure; one time in ten it
+        takes `slow` times as long."""
+        times = max(self.rate_spread, slow) ** 2
+        return self.provenance == FORMULA and not self.related and times > UNKNOWN_TIMES
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,15 @@ def sure_factor(spread: float, confidence: float) -> float:
 
 def carried(load: float, rate: float, spread: float) -> float:
     """Probability that what takes `rate`, give or take `spread`, takes all of `load`."""
-    certain = np.ones(1)
-    return float(chance_within(certain, certain * load / max(rate, 1e-12), certain * spread)[0])
+    return chance_of(1.0, load / max(rate, 1e-12), spread)
+
+
+def chance_of(limit: float, seconds: float, spread: float) -> float:
+    """As `chance_within`, of one estimate."""
+    if limit <= 0.0:
+        return 0.0
+    size = math.log(limit / seconds) * NINE_OF_TEN / math.log(max(spread, 1.0 + 1e-9))
+    return 0.5 * math.erfc(-size / math.sqrt(2.0))
 
 
 def chance_within(limit: Array, seconds: Array, spread: Array) -> Array:

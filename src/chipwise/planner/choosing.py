@@ -16,11 +16,10 @@ from chipwise.money.storage import StorageChoice
 from chipwise.perf.arrays import Array
 from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.cost_range import Spread, machine_spread, short_spread, spread_of, sure_extra
-from chipwise.planner.defaults import NEARLY
+from chipwise.planner.defaults import NEARLY, UNKNOWN_TIMES
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Mask
 from chipwise.planner.offer_prices import DOUBTFUL
-from chipwise.planner.ordering import ordered_in
 from chipwise.planner.preference import PORTED, Lead, Traits, ended_of, lead, pays, porting_of
 from chipwise.planner.pricing import HOURLY, Priced
 from chipwise.planner.ranking import TIE, Values, order, score
@@ -121,6 +120,7 @@ class ChoiceMaker:
         self.kept: dict[int, StorageChoice] = {}
         self.storage_usd: Array = np.full(len(priced), np.nan)  # of `kept`, as far as rows were compared by it
         self.tails: dict[int, tuple[float, float]] = {}  # seconds of nine runs in ten, and with the asked confidence
+        self.lateness: dict[int, float] = {}  # probability of missing the deadline
         self.unsure = False  # nothing that may win is as sure of the latency goals as asked
         self.layered = layered  # USD by row, where a budget is held against the load's curve
         self.porting = porting_of(fleet, priced, efforts)
@@ -137,8 +137,11 @@ class ChoiceMaker:
         return "median of its peers" if prices.replaced[offer] else "middle of its zones"
 
     def _late(self, row: int) -> float | None:
-        deadline = self.case.goals.deadline_s
-        return None if deadline is None else float(self.priced.tails.late(np.array([row]), deadline)[0])
+        if self.case.goals.deadline_s is None:
+            return None
+        if row not in self.lateness:
+            self.foresee(np.array([row]))
+        return self.lateness[row]
 
     def _spread(self, row: int, described: Described, machines: int) -> Spread:
         priced, prices, offer = self.priced, self.priced.prices, self.priced.offer[row]
@@ -239,6 +242,7 @@ class ChoiceMaker:
             times=self.times,
             deadline_s=self.case.goals.deadline_s or 0.0,
             carries=self._carries(heads) if self.case.per == "month" else None,
+            unknown=self._unknown(heads),
             short=self._short(heads) if self.case.kind == "serve" else None,
             enough=2.0 if self.case.kind == "serve" else 1.0,
         )
@@ -250,6 +254,14 @@ class ChoiceMaker:
         chances = [self.load_chance_of(way) for way in ways.tolist()]
         sure = np.array([1.0 if one is None else one for one in chances], dtype=np.float64)
         return np.asarray(np.minimum(sure, self.case.goals.confidence)[place], dtype=np.float64)
+
+    def _unknown(self, rows: Index) -> Mask:
+        ways, first, place = np.unique(self.priced.way[rows], return_index=True, return_inverse=True)
+        slow = self.priced.tails.stretch[rows[first]]
+        wide = slow**2 > UNKNOWN_TIMES if self.case.per == "job" else np.ones(len(ways), dtype=bool)
+        for at in np.flatnonzero(wide).tolist():
+            wide[at] = self.described(int(ways[at])).is_unknown(float(slow[at]))
+        return np.asarray(wide[place], dtype=bool)
 
     def _short(self, rows: Index) -> Mask:
         """Whether a hair of the usual headroom is missing."""
@@ -285,12 +297,15 @@ class ChoiceMaker:
         return int(heads[leading.first])
 
     def foresee(self, rows: Index) -> None:
-        """How bad one run in ten is, and one more than the asked confidence allows, for many rows at once."""
+        """How bad one run in ten is, and one more than the asked confidence allows, and how likely the deadline is missed, for
+        many rows at once."""
         picked = np.array(sorted(set(rows.tolist())), dtype=np.intp)
         confidence = self.case.goals.confidence
         of_shares = self.priced.tails.quantiles(picked, *dict.fromkeys((0.9, confidence)))
         pairs = zip(of_shares[0].tolist(), np.maximum(of_shares[-1], self.priced.seconds[picked]).tolist(), strict=True)
         self.tails.update(zip(picked.tolist(), pairs, strict=True))
+        if (deadline := self.case.goals.deadline_s) is not None:
+            self.lateness.update(zip(picked.tolist(), self.priced.tails.late(picked, deadline).tolist(), strict=True))
 
     def _tail(self, row: int) -> tuple[float, float]:
         if row not in self.tails:
@@ -414,7 +429,7 @@ class ChoiceMaker:
             provider=machine.provider,
             machine=machine.name,
             region=region.name,
-            country=region.country or ordered_in(self.case, self.fleet.catalog, int(priced.region[row])),
+            country=region.country,
             chip=shape.part,
             family=self.fleet.families[self.fleet.shape_of[priced.machine[row]]],
             chips=shape.chips,

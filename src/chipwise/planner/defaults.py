@@ -18,6 +18,10 @@ from chipwise.workload.kinds import Finetune, Hpc, Interactive, Learning, Render
 from chipwise.workload.limits import need_of
 
 NEARLY = 0.03  # of the cost: what is nearer than that costs the same
+# Nobody rents what may be five times as slow as it may be fast, by a formula that was never held against such chips, to save a
+# third.
+UNKNOWN_TIMES = 5.0  # from the lower end of a speed's interval to the upper
+UNKNOWN_COST = 0.5  # of the cost, more, that a better known speed may cost
 # Moving a program for CUDA to other software (TPU, Trainium, Inferentia, Gaudi, FPGA) takes somebody days to weeks and must be
 # kept up: it is done for a fifth of the bill, and for no bill that is smaller than the work.
 PORTING_SAVES = 0.20  # of the cost, at least

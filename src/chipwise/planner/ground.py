@@ -185,7 +185,7 @@ def check_moment(known: Known, work: Common) -> None:
 def with_limits_told(known: Known, work: Common, rules: Rules, plan: Plan) -> Plan:
     """What limits left to say of a plan: quotas, doubts about what must run, and goals that nothing was held against."""
     plan = quotas.with_quota_notes(plan, rules)
-    warnings = [*_compliance_notes(rules, plan), *_place_notes(known.catalog, rules, plan)]
+    warnings = [*_compliance_notes(rules, plan), *_place_notes(rules, plan)]
     plan = replace(plan, without_terms=_without_terms(known.catalog, work, plan))
     notes: list[str] = []
     if plan.winner is not None:
@@ -239,18 +239,9 @@ def _compliance_notes(rules: Rules, plan: Plan) -> list[str]:
     return notes
 
 
-def _place_notes(catalog: Catalog, rules: Rules, plan: Plan) -> list[str]:
-    """In which country to order what is sold in several; and what avoiding China leaves."""
-    index, notes = catalog.region_index, {}
-    for choice in plan.choices[:1]:  # others show their country in their place
-        row = index.get((choice.provider, choice.region))
-        region = catalog.regions[row] if row is not None else None
-        if region is not None and region.selectable and choice.country is not None:
-            permitted = [country for country in rules.permitted(region) if country != choice.country]
-            allowed = f" (allowed too: {', '.join(map(place_name, permitted))})" if permitted and rules.on_countries else ""
-            sold = f"{choice.provider} sells at one price in {len(region.countries)} countries"
-            notes[region.key] = f"{sold}: order it in {place_name(choice.country)}{allowed}."
-    sentences = list(notes.values())
+def _place_notes(rules: Rules, plan: Plan) -> list[str]:
+    """What avoiding China leaves."""
+    sentences = []
     if "CHN" in rules.avoided_countries and plan.winner is not None and plan.winner.country in ("HKG", "MAC"):
         name = place_name(plan.winner.country)
         sentences.append(f"China is avoided, and {name} has a code of its own: avoid it too if you mean it.")

@@ -84,13 +84,12 @@ class Rules:
     def on_countries(self) -> bool:
         return self.countries is not None or bool(self.avoided_countries)
 
-    def permitted(self, region: Region) -> tuple[str, ...]:
-        """The countries of a region in which the rules allow to work: of several, the customer chooses one of these."""
-        return tuple(
-            country
-            for country in region.countries
-            if country not in self.avoided_countries and (self.countries is None or country in self.countries)
-        )
+    def permits(self, region: Region) -> bool:
+        """Whether the rules on countries allow to work there; nowhere that nobody knows."""
+        if not self.on_countries:
+            return True
+        inside = self.countries is None or region.country in self.countries
+        return region.country is not None and region.country not in self.avoided_countries and inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +222,13 @@ def _region_rules(catalog: Catalog, rules: Rules) -> dict[Rule, Mask]:
     if rules.avoided_regions:
         masks[Rule(RuleKind.AVOIDED_REGION)] = np.array([one.key not in rules.avoided_regions for one in regions])
     if rules.on_countries:  # devices on site stand where their owner puts them
-        masks[Rule(RuleKind.UNKNOWN_COUNTRY)] = np.array([one.on_site or bool(one.countries) for one in regions])
+        masks[Rule(RuleKind.UNKNOWN_COUNTRY)] = np.array([one.on_site or one.country is not None for one in regions])
     if rules.countries is not None:
         inside = rules.countries
-        masks[Rule(RuleKind.COUNTRY)] = np.array([one.on_site or not inside.isdisjoint(one.countries) for one in regions])
+        masks[Rule(RuleKind.COUNTRY)] = np.array([one.on_site or one.country in inside for one in regions])
     if rules.avoided_countries:
-        masks[Rule(RuleKind.AVOIDED_COUNTRY)] = np.array([one.on_site or bool(rules.permitted(one)) for one in regions])
+        avoided = rules.avoided_countries
+        masks[Rule(RuleKind.AVOIDED_COUNTRY)] = np.array([one.on_site or one.country not in avoided for one in regions])
     return masks
 
 

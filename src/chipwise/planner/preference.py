@@ -1,11 +1,12 @@
 """Which of the cheapest rows leads.
 
 A price that is doubtful leads only where no surer one is within so much of it (`OfferPrices.doubt`): an expert signs what can
-be checked. What lacks a hair of the usual headroom leads only where all of it costs `SPARED_COST` more. Nobody moves a program
-to other software for a small saving: what needs porting leads only where it saves `PORTING_SAVES` of the cost and
-`PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that carries a service's load more surely, has
-another machine when one restarts, is sooner, fresher in price, of fewer machines or of less porting. The first of these that
-differs is its reason: never a difference too small to be told.
+be checked. A speed that nobody measured on such chips, and whose interval is very wide, leads only where none that is known
+better is within `UNKNOWN_COST` of it. What lacks a hair of the usual headroom leads only where all of it costs `SPARED_COST`
+more. Nobody moves a program to other software for a small saving: what needs porting leads only where it saves `PORTING_SAVES`
+of the cost and `PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that carries a service's load
+more surely, has another machine when one restarts, is sooner, fresher in price, of fewer machines or of less porting. The
+first of these that differs is its reason: never a difference too small to be told.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from chipwise.catalog.names import find_retired
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
-from chipwise.planner.defaults import NEARLY, OLD_GPU, PORTING_SAVES, PORTING_USD, SPARED_COST
+from chipwise.planner.defaults import NEARLY, OLD_GPU, PORTING_SAVES, PORTING_USD, SPARED_COST, UNKNOWN_COST
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Mask
 from chipwise.planner.pricing import Priced
@@ -44,6 +45,7 @@ class Advantage(StrEnum):
     LESS_PORTING = "less porting"
     SURER = "a surer price"
     HEADROOM = "all of the headroom"
+    KNOWN = "a speed that was measured on similar chips"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Traits:
     times: float = 1.0  # that the bill is paid while a port pays for itself
     deadline_s: float = 0.0  # 0: none is stated
     carries: Array | None = None  # probability that the load is carried, up to what is sure enough; None: there is no load
+    unknown: Mask | None = None  # how fast it is was never measured on such chips, and is very unsure; None: of none
     short: Mask | None = None  # a hair of the usual headroom is missing; None: of none
     enough: float = 1.0  # machines of which fewer are no better: of a service two, since one that restarts answers nobody
 
@@ -89,11 +92,16 @@ def lead(rows: Traits) -> Lead:
         near = _nearest(rows, moved)
         if not _pays(rows, near.first, cheapest):  # the cheapest of them does
             near = Lead(int(moved[0]))
-        if not rows.doubt[near.first] or _pays(rows, near.first, _nearest(rows, native).first):
+        known = not _is_unknown(rows, near.first) or rows.usd[cheapest] > (1.0 + UNKNOWN_COST) * rows.usd[near.first]
+        if known and (not rows.doubt[near.first] or _pays(rows, near.first, _nearest(rows, native).first)):
             return Lead(near.first, near.cheaper, near.advantages, cheapest)
     near = _nearest(rows, native)
     across = cheapest_ported if cheapest_ported is not None and cheapest_ported < near.first else None
     return Lead(near.first, near.cheaper, near.advantages, across)
+
+
+def _is_unknown(rows: Traits, place: int) -> bool:
+    return rows.unknown is not None and bool(rows.unknown[place])
 
 
 def _pays(rows: Traits, ported: int, native: int) -> bool:
@@ -113,6 +121,10 @@ def _nearest(rows: Traits, among: Index) -> Lead:
     surer = among[rows.doubt[among] < doubt]
     if len(surer) and rows.usd[surer[0]] <= (1.0 + doubt) * float(rows.usd[cheapest]):
         return Lead(_nearest(rows, surer).first, cheapest, (Advantage.SURER,))
+    if rows.unknown is not None and rows.unknown[cheapest]:
+        known = among[~rows.unknown[among]]
+        if len(known) and rows.usd[known[0]] <= (1.0 + UNKNOWN_COST) * float(rows.usd[cheapest]):
+            return Lead(_nearest(rows, known).first, cheapest, (Advantage.KNOWN,))
     if rows.short is not None and rows.short[cheapest]:
         roomy = among[~rows.short[among]]
         if len(roomy) and rows.usd[roomy[0]] <= (1.0 + SPARED_COST) * float(rows.usd[cheapest]):

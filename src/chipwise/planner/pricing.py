@@ -15,7 +15,7 @@ import numpy as np
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.money.carbon import Grids
-from chipwise.money.gathering import all_at_once, alone_by_size
+from chipwise.money.gathering import all_at_once, all_back, alone_by_size
 from chipwise.money.interruption import Rates
 from chipwise.money.transfer import Gravity
 from chipwise.perf.arrays import Array
@@ -280,7 +280,7 @@ class _SpotOdds:
 
 
 def _spot_odds(market: Market, machine: Index, region: Index, is_spot: Mask, together: Array) -> _SpotOdds:
-    """Asked once for every machine in a region; `together` are so many that nothing starts before all are there."""
+    """Asked once for every machine in a region; `together` are so many that nothing runs unless all are there."""
     catalog, rates, spots = market.fleet.catalog, market.rates, np.flatnonzero(is_spot)
     pairs, place = np.unique(machine[spots] * len(catalog.regions) + region[spots], return_inverse=True)
     table = np.zeros((len(pairs), 6))
@@ -296,6 +296,7 @@ def _spot_odds(market: Market, machine: Index, region: Index, is_spot: Mask, tog
     fleets = spots[together[spots] > 1]
     counted = together[fleets] ** alone_by_size(rates.independence, chips[fleets])
     absent[fleets], absent_s[fleets] = all_at_once(absent[fleets], absent_s[fleets], counted)
+    wait_s[fleets] = all_back(per_hour[fleets] / HOUR, wait_s[fleets], counted)
     return _SpotOdds(per_hour=per_hour, wait_s=wait_s, absent=absent, absent_s=absent_s, assumed=assumed > 0)
 
 

@@ -1,16 +1,17 @@
 """How long jobs take by chance: rows that may be interrupted, what is expected of them, and one law of the time of every row.
 
 The law. The run takes what it needs, with the probability that nothing is lost; else a time with the mean and the spread of
-runs that lose something (`money.spot` has both in closed form), taken as a logarithmic normal law. Either is multiplied by
-the error of the estimate of the speed, a logarithmic normal law too. Before it a spot machine is waited for: it is there at
-once, or the wait is exponential. Where it was not published how often machines are taken away, runs that lose more stand
-beside those, by a rate that is as much higher as it may be one time in ten. Start-up and the way of the data are fixed. What is
-said to be kept nine times in ten, what a deadline is held against and how likely it is missed are all of this law.
+runs that lose something (`money.spot` has both in closed form), taken as a logarithmic normal law. Either is multiplied by the
+error of the estimate of the speed, a logarithmic normal law too. Before it a spot machine is waited for: it is there at once,
+or the wait is exponential. Where it was not published how often machines are taken away, two runs in ten lose machines at a
+rate that is as much higher as it may be one time in ten, and checkpoints are no more frequent for it. Start-up and the way of
+the data are fixed. What is said to be kept nine times in ten, what a deadline is held against and how likely it is missed are
+all of this law.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from statistics import NormalDist
 
@@ -27,7 +28,8 @@ from chipwise.planner.limits import Mask
 BOOT_S = 600.0
 NINE_IN_TEN = NormalDist().inv_cdf(0.9)
 _NONE = 1e-9  # a probability below it
-_WORSE = 0.3  # share that stands for the upper tenth of an unknown, beside its middle (Swanson's rule)
+_WORSE = 0.2  # share of an unknown whose middle is its upper tenth
+_NEVER_S = 1e12  # beyond any time that a run takes
 _FAR = 5.0  # standard deviations beyond which nothing is left
 _FADED = 12.0  # mean waits after which nothing is left of one
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -77,13 +79,20 @@ class Risk:
             apart=self.apart[selected],
         )
 
-    def mean(self) -> Mean:
-        """Rows that cannot be interrupted get the run without interruptions."""
+    def worse(self, times: float) -> Risk:
+        """The same rows where machines are lost so many times as often."""
+        return replace(self, rate_per_s=self.rate_per_s * times)
+
+    def mean(self, every_s: Array | None = None) -> Mean:
+        """Rows that cannot be interrupted get the run without interruptions. With `every_s`, by row, that is how often they
+        save."""
         none = np.zeros_like(self.work_s)
         columns = {one.name: none.copy() for one in fields(Mean)}
         columns["expected_s"], columns["needed_s"] = self.work_s.copy(), self.work_s.copy()
         for together in (True, False):
             places = np.flatnonzero(self.apart != together)
+            if not len(places):
+                continue
             save = self.save_s[places]
             run = spot.run(
                 self.work_s[self.rows[places]],
@@ -91,7 +100,7 @@ class Risk:
                 self.machines[places],
                 save,
                 BOOT_S + save,
-                self.every_s,
+                self.every_s if every_s is None else every_s[self.rows[places]],
                 wait_s=self.wait_s[places],
                 together=together,
             )
@@ -141,22 +150,16 @@ class Tails:
         """Share, middle and width of logarithmic normal laws, by row: of runs that lose nothing, of those that do, and of those
         that lose more often than assumed."""
         mean, speed = self.mean, np.log(np.maximum(self.stretch, 1.0)) / NINE_IN_TEN
-        spared = self.risk.spared(mean.needed_s)
-        struck = 1.0 - spared
-        rare = struck < _NONE
-        share = np.where(rare, 1.0, struck)
         needed = np.maximum(mean.needed_s, _NONE)
-        unlucky = np.where(rare, needed, np.maximum((mean.expected_s - spared * needed) / share, needed))
-        square = (mean.spread_s**2 + mean.expected_s**2 - spared * needed**2) / share
-        varied = np.log1p(np.where(rare, 0.0, np.maximum(square / unlucky**2 - 1.0, 0.0)))
-        middle, width = unlucky * np.exp(-varied / 2), np.sqrt(varied + speed**2)
-        struck, worse = np.where(rare, 0.0, struck), np.where(self.assumed, _WORSE, 0.0)
-        shares, middles, widths = [np.where(rare, 1.0, spared), struck * (1.0 - worse)], [needed, middle], [speed, width]
-        if self.assumed.any():  # what is lost goes with the rate
-            shares.append(struck * worse)
-            middles.append(middle * (needed + ASSUMED_SPREAD * (unlucky - needed)) / unlucky)
-            widths.append(width)
-        return np.array(shares), np.array(middles), np.array(widths)
+        struck, middle, width = _struck(self.risk, mean, speed)
+        if not self.assumed.any():
+            return np.array([1.0 - struck, struck]), np.array([needed, middle]), np.array([speed, width])
+        rows = np.flatnonzero(self.assumed)
+        risk = self.risk.only(self.assumed).worse(ASSUMED_SPREAD)
+        often, later, wider = np.zeros_like(struck), middle.copy(), width.copy()
+        often[rows], later[rows], wider[rows] = _struck(risk, risk.mean(mean.interval_s[rows]), speed[rows])
+        usual, worse = struck * np.where(self.assumed, 1.0 - _WORSE, 1.0), often * _WORSE
+        return np.array([1.0 - usual - worse, usual, worse]), np.array([needed, middle, later]), np.array([speed, width, wider])
 
     def _law(self, rows: Index) -> _Law:
         share, middle, width = (part[:, rows] for part in self._parts)
@@ -170,12 +173,22 @@ class Tails:
             absent_s=self.absent_s[rows],
         )
 
+    def _certain(self, rows: Index) -> Mask:
+        share, _, width = self._parts
+        sure = (share[0, rows] >= 1.0) & (width[0, rows] <= 0.0)
+        return np.asarray(sure & ((self.absent[rows] <= _NONE) | (self.absent_s[rows] <= 0)), dtype=bool)
+
     def late(self, rows: Index, limit_s: float | Array) -> Array:
         """The probability that it takes longer."""
         return self._law(rows).late(limit_s)
 
     def quantiles(self, rows: Index, *shares: float) -> Array:
         """Seconds within which so large a share of runs ends: shares x rows."""
+        certain = self._certain(rows)
+        if certain.any():  # where nothing is left to chance every share ends at once
+            ends = np.tile(self.boot_s + self.moved[rows] + self._parts[1][0, rows], (len(shares), 1))
+            ends[:, ~certain] = self.quantiles(rows[~certain], *shares) if not certain.all() else 0.0
+            return ends
         law, rest = self._law(np.tile(rows, len(shares))), np.repeat(1.0 - np.array(shares), len(rows))
         deviations = np.repeat([NormalDist().inv_cdf(1.0 - (1.0 - share) / 2) for share in shares], len(rows))
         highest = (law.middle * np.exp(law.width * deviations)).max(axis=0)
@@ -188,6 +201,19 @@ class Tails:
             low, high = np.where(short, middle, low), np.where(short, high, middle)
         by_share: Array = high.reshape(len(shares), len(rows))
         return by_share
+
+
+def _struck(risk: Risk, mean: Mean, speed: Array) -> tuple[Array, Array, Array]:
+    """Of runs that lose something, by row: their share, and middle and width of the logarithmic normal law of their time."""
+    spared = risk.spared(mean.needed_s)
+    struck = 1.0 - spared
+    rare = struck < _NONE
+    share = np.where(rare, 1.0, struck)
+    needed, expected = np.maximum(mean.needed_s, _NONE), np.minimum(mean.expected_s, _NEVER_S)
+    unlucky = np.where(rare, needed, np.maximum((expected - spared * needed) / share, needed))
+    square = (np.minimum(mean.spread_s, _NEVER_S) ** 2 + expected**2 - spared * needed**2) / share
+    varied = np.log1p(np.where(rare, 0.0, np.maximum(square / unlucky**2 - 1.0, 0.0)))
+    return np.where(rare, 0.0, struck), unlucky * np.exp(-varied / 2), np.sqrt(varied + speed**2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +233,7 @@ class _Law:
         width = np.maximum(self.width, _NONE)
         reached = np.clip(np.log(np.maximum(left, _NONE) / self.middle) / width, -_FAR, _FAR)
         late = 1.0 - _below(reached)
-        waits = (self.absent > _NONE) & (self.absent_s > 0) & (reached > -_FAR)
+        waits = (self.absent > _NONE) & (self.absent_s > 0) & (reached > -_FAR) & (self.share > 0)
         for part, waiting in enumerate(waits):
             rows = np.flatnonzero(waiting)
             if len(rows):

@@ -23,7 +23,7 @@ from chipwise.predictor.named import context_notes
 from chipwise.predictor.results import chip_power, metric
 from chipwise.predictor.sampled import LARGEST_BATCH, ROOM, Sampled, measured_names
 from chipwise.predictor.sizes import check_sizes, refuse, sample_words, size_of
-from chipwise.predictor.transcription import Programs, Transcription, programs
+from chipwise.predictor.transcription import Programs, Transcription, programs, published
 from chipwise.predictor.values import Arrivals, FitResult, MemoryUse, SamplePrediction
 from chipwise.text import count
 from chipwise.workload.model.shape import (
@@ -80,7 +80,10 @@ def programs_of(known: Known, shape: Shape) -> Programs | None:
     if not isinstance(shape, EncoderDecoderShape) or not shape.mels:
         return None
     if ("programs", "speech") not in known.memo:
-        known.memo["programs", "speech"] = programs(pass_s)
+        chips = {known.parts[run.chip] for run in published()}
+        known.memo["programs", "speech"] = replace(
+            programs(pass_s), measured_on=frozenset((part.vendor, part.kind) for part in chips)
+        )
     programs_known: Programs = known.memo["programs", "speech"]
     return programs_known
 

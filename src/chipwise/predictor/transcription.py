@@ -61,6 +61,7 @@ class Programs:
     slowest: float
     runs: int
     names: tuple[str, ...]
+    measured_on: frozenset[tuple[str, str]] = frozenset()  # makers and kinds of the chips
 
     def slow(self, estimate: Estimate, rate: bool) -> Estimate:
         """`rate`: the value is one, not a time. What a user measured says how sure it is, and keeps its interval."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from chipwise.catalog.catalog import Catalog
-from chipwise.planner.defaults import training_batch
+from chipwise.planner.defaults import SEQUENCE_TOKENS, training_batch
 from chipwise.planner.explain.words import sentence
 from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.plan import Plan
@@ -277,9 +277,9 @@ def _checkpoint(work: Common, choice: Choice) -> float | None:
 
 
 def _finetuning(work: Common, known: Known | None) -> FineTuning | None:
-    if not isinstance(work, Finetune) or known is None or work.sequence_length is None:
+    if not isinstance(work, Finetune) or known is None:
         return None
-    length = int(work.sequence_length)
+    length = int(work.sequence_length or min(SEQUENCE_TOKENS, known.context or SEQUENCE_TOKENS))
     return FineTuning(
         method=str(work.method),
         rank=work.rank or 0,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.machine import runs_arm
-from chipwise.countries import alpha_2
 from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.split import Seats
 from chipwise.renderer.deployment import Node
@@ -26,7 +25,7 @@ def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Nod
     profile, sharing, users = _shared(choice, work)
     return Node(
         provider=choice.provider,
-        region=_region(catalog, choice),
+        region=choice.region,
         machine=choice.machine,
         chip=name,
         kind=kind,
@@ -47,13 +46,6 @@ def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Nod
         share=machine.chips if machine is not None and machine.chips and machine.chips < 1 else 1.0,
         first_card=first_card(catalog.rows("runtimes"), choice.machine) if fabric is not None else 0,
     )
-
-
-def _region(catalog: Catalog, choice: Choice) -> str:
-    """Of what is sold in several countries the one that the plan chose: "anywhere" might break its limits."""
-    place = catalog.region_index.get((choice.provider, choice.region))
-    chosen = choice.country is not None and place is not None and catalog.regions[place].selectable
-    return alpha_2(choice.country) if chosen and choice.country is not None else choice.region
 
 
 def _shared(choice: Choice, work: Common | None) -> tuple[str, str, int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from math import inf, isfinite
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from chipwise.errors import BadInput
 
 Seconds = NDArray[np.float64]
+
+MOST_GPUS = 1_000_000  # of a job
+LONGEST_S = 1e11  # some thousand years: beyond, seconds are no longer told apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +38,11 @@ class QueueJob:
     speeds: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.gpus < 1 or not (isfinite(self.work_s) and self.work_s > 0.0) or not isfinite(self.arrival_s):
+        fits = 1 <= self.gpus <= MOST_GPUS and 0.0 < self.work_s <= LONGEST_S and abs(self.arrival_s) <= LONGEST_S
+        if not fits:  # also where one is not a number
             raise BadInput(
-                f"Job {self.name} needs {self.gpus} GPUs for {self.work_s:g} s from {self.arrival_s:g} s on.",
-                remedy="GPUs and durations must be above zero, and times numbers.",
+                f"Job {self.name} needs {self.gpus:g} GPUs for {self.work_s:g} s from {self.arrival_s:g} s on.",
+                remedy=f"Allowed: 1 to {MOST_GPUS:,} GPUs, durations above zero, and times in seconds up to {LONGEST_S:g}.",
             )
 
     def speed(self, machine: str) -> float:

@@ -21,6 +21,7 @@ from chipwise.scale.queue import Cluster, NodeGroup, QueueJob
 from chipwise.scale.traces import unpacked
 
 _MOST_JOBS = 2_000_000
+_MOST_SPEED = 1e9  # of a job type
 _COLUMNS = {
     "arrival": ("timestamp", "arrival", "arrival_s", "submit_time", "submitted", "submit", "time", "creation_time"),
     "gpus": ("num_gpus", "gpus", "gpu", "num_gpu", "gpu_num", "num_replicas"),
@@ -108,6 +109,11 @@ class _JobCells:
         self.name, self.heading = name, heading
         self.has_zone: bool | None = None
 
+    def columns(self, *names: str) -> dict[str, int]:
+        if missing := [name for name in names if name not in self.heading]:
+            raise BadInput(f"{self.name} has no column {' and '.join(missing)}.", remedy=_EXAMPLE)
+        return {name: self.heading.index(name) for name in names}
+
     def text(self, row: Sequence[str], position: int) -> str:
         return row[position].strip() if 0 <= position < len(row) else ""
 
@@ -152,14 +158,14 @@ class _JobCells:
 
 def _sia(name: str, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> list[QueueJob]:
     cells = _JobCells(name, heading)
-    columns = {one: heading.index(one) for one in ("name", "time", "application", "num_replicas")}
+    columns = cells.columns("name", "time", "application", "num_replicas")
     jobs = []
     for line, row in enumerate(rows, start=2):
         application = cells.text(row, columns["application"])
         if application not in SIA_GPU_HOURS:
             raise BadInput(f"{name}, line {line}: the GPU time of {application[:40]!r} is not known.")
         gpus = int(cells.number(line, row, columns["num_replicas"]))
-        work_s = SIA_GPU_HOURS[application] * 3600.0 / gpus
+        work_s = SIA_GPU_HOURS[application] * 3600.0 / max(gpus, 1)  # a job without GPUs is refused as one
         jobs.append(
             QueueJob(
                 name=cells.text(row, columns["name"]),
@@ -176,9 +182,7 @@ def _sia(name: str, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> li
 def _alibaba(name: str, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> list[QueueJob]:
     """A share of a GPU counts as one; pods that use none, or were never scheduled, are left out."""
     cells = _JobCells(name, heading)
-    columns = {
-        one: heading.index(one) for one in ("name", "num_gpu", "creation_time", "scheduled_time", "deletion_time", "qos")
-    }
+    columns = cells.columns("name", "num_gpu", "creation_time", "scheduled_time", "deletion_time", "qos")
     jobs = []
     for line, row in enumerate(rows, start=2):
         gpus = int(cells.number(line, row, columns["num_gpu"]))
@@ -206,11 +210,14 @@ def read_nodes(name: str, content: bytes) -> Cluster:
     counts: dict[tuple[str, int], int] = {}
     try:
         for row in rows:
-            key = (row["model"], int(row["gpu"]))
+            key = (row["model"] or "", int(row["gpu"]))
             counts[key] = counts.get(key, 0) + 1
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
         raise BadInput(f"{name} is no list of machines with the columns gpu and model.") from error
-    return Cluster(tuple(NodeGroup(model, gpus, count) for (model, gpus), count in sorted(counts.items()) if gpus))
+    groups = tuple(NodeGroup(model or "gpu", gpus, count) for (model, gpus), count in sorted(counts.items()) if gpus)
+    if not groups:
+        raise BadInput(f"{name} has no machine with a GPU.", remedy="Each line has gpu and model.")
+    return Cluster(groups)
 
 
 def gavel_jobs(name: str, content: bytes, *, seed: int, count: int = GAVEL_JOBS) -> list[QueueJob]:
@@ -220,11 +227,13 @@ def gavel_jobs(name: str, content: bytes, *, seed: int, count: int = GAVEL_JOBS)
     try:
         table = json.loads(unpacked(name, content))
         speeds = {machine: _alone(table[machine]) for machine in GAVEL_CLUSTER.machines}
-    except (ValueError, KeyError, TypeError, SyntaxError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, SyntaxError, RecursionError, MemoryError) as error:
         raise BadInput(f"{name} is no table of throughputs by machine and job type.") from error
     chance = np.random.default_rng(seed)
     kinds = sorted(key for key, speed in speeds["v100"].items() if speed > 0.0)
     sizes = {gpus: [key for key in kinds if key[1] == gpus] for gpus in (1, 2, 4, 8)}
+    if missing := [gpus for gpus, keys in sizes.items() if not keys]:
+        raise BadInput(f"{name} has no job type of {missing[0]} GPUs that runs on a V100.", remedy="It needs 1, 2, 4 and 8.")
     jobs, arrival_s = [], 0.0
     for number in range(count):
         arrival_s += float(chance.exponential(3600.0 / GAVEL_PER_HOUR))
@@ -251,4 +260,10 @@ def gavel_jobs(name: str, content: bytes, *, seed: int, count: int = GAVEL_JOBS)
 
 
 def _alone(rates: Mapping[str, Mapping[str, object]]) -> dict[tuple[str, int], float]:
-    return {ast.literal_eval(kind): float(str(pairs["null"])) for kind, pairs in rates.items()}
+    alone: dict[tuple[str, int], float] = {}
+    for kind, pairs in rates.items():
+        title, gpus = ast.literal_eval(kind)
+        alone[str(title), int(gpus)] = speed = float(str(pairs["null"]))
+        if not 0.0 <= speed <= _MOST_SPEED:
+            raise ValueError(f"{kind} runs at {speed:g}")
+    return alone

@@ -25,6 +25,7 @@ Flags = NDArray[np.bool_]
 Choices = NDArray[np.int8]
 
 ROUNDING_H = 1e-7  # of sums of ticks
+MOST_TICKS = 1e18  # that are counted exactly enough; what can be simulated is far less
 
 
 class SpotChoice(IntEnum):
@@ -61,6 +62,9 @@ class SpotJob:
         for name, value in {"restart": self.restart_h, "error": min(self.work_error, self.restart_error)}.items():
             if not (isfinite(value) and value >= 0.0):
                 raise BadInput(f"The {name} must not be below zero, as {value:g} is.")
+        longest_h = max(self.work_h, self.deadline_h, self.restart_h)
+        if not longest_h / self.tick_h < MOST_TICKS:
+            raise BadInput(f"{longest_h:g} hours in ticks of {self.tick_h:g} hours cannot be counted: give fewer.")
         if self.ticks_needed(self.longest_work_h + self.longest_restart_h) > self.ticks:
             raise BadInput(
                 f"{self.longest_work_h + self.longest_restart_h:g} hours of work and start do not fit into "

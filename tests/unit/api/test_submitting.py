@@ -42,3 +42,12 @@ def test_checkpoints_that_no_program_could_keep_are_refused_before_it_runs(engin
 @pytest.mark.parametrize("url", ["", "kept", "/kept/here", "file:///kept", "s3://bucket/kept", "nonsense://x"])
 def test_where_checkpoints_are_kept_elsewhere_its_program_finds_out(engine: OnThisMachine, url: str) -> None:
     assert submitting.checked(Spec(("true",), "a", checkpoints=url), engine, Rules()).checkpoints == url
+
+
+def test_who_asks_for_no_gpu_on_a_machine_with_gpus_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session(Config(tmp_path / "config", tmp_path / "data"), date(2026, 11, 15), [])
+    monkeypatch.setenv("CHIPWISE_GPUS", "0,1")
+    assert place.unseen_gpus(session, 0) == "It sees no GPU of the 2 here: --gpus 1 reserves one."
+    assert place.unseen_gpus(session, 1) == ""
+    monkeypatch.setenv("CHIPWISE_GPUS", "none")
+    assert place.unseen_gpus(session, 0) == ""

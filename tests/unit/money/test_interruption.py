@@ -87,7 +87,15 @@ def test_the_first_wait_is_that_of_a_request_at_a_random_moment() -> None:
     assert (one.absent, one.mean) == pytest.approx((0.3, 1.0))
     assert (eight.absent, eight.mean) == pytest.approx((0.5, 2.0))
     assert two.mean == pytest.approx(2.0 ** (1 / 3))
-    assert pod == eight
+    assert pod == pytest.approx(eight)  # nothing says how losses grow with the size
+    rates = Rates([*rows, trace("V100 x8", 0.9)])  # as the square root of it, nearly
+    larger = rates.first_wait("z", "r9", "B200", 64)
+    counted = 8 ** (log(3) / log(8))
+    assert larger.absent == pytest.approx(1 - 0.5**counted)
+    assert larger.hours > eight.hours
+    for chips, times in ((1, 0.3), (8, 0.9), (64, 0.9 * counted)):
+        assert rates.of("p", "r1", "m", "V100", chips).per_hour == pytest.approx(times)
+    assert "3 times as often for the size of 64 chips" in rates.of("p", "r1", "m", "V100", 64).basis
     assert Rates(rows[:1]).first_wait("p", "r1", "V100", 8).mean == 0.0
 
 

@@ -26,7 +26,7 @@ def simulated(
         need = np.where(last, left, interval + save) + again
         lives = draw.exponential(1 / rate, len(time))
         passed = lives >= need
-        time += np.where(passed, need, lives + wait)
+        time += np.where(passed, need, lives + draw.exponential(wait, len(time)))
         losses += ~passed
         left -= np.where(passed, interval, 0.0)
         again = np.where(passed, 0.0, restart)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from chipwise.api.session.wiring import open_session
+from chipwise.api.verbs import predict
 from chipwise.catalog.load import load
 from chipwise.perf.family_inference import question_of
 from chipwise.perf.inference import BLOCKS, COPIES, EAGER_LAYER_S, FUSED_LAYER_S, LAYER_HOST_S, PLAIN_EXPERT_S, PLAIN_LAYER_S
@@ -43,6 +45,18 @@ def terms(**cells: str) -> dict[str, float]:
 
 def prompts(seconds: dict[str, float]) -> float:
     return sum(values for name, values in seconds.items() if name.startswith("prefill"))
+
+
+def test_a_rate_at_which_requests_are_alone_is_as_sure_as_one_caller() -> None:
+    """What loaded servers were off by is not what a lone request is off by."""
+
+    def slowest(**load: float) -> float:
+        settings = {"input": 500, "output": 100, **load}
+        return float(predict(open_session(), "llama-3.1-8b", "a10g", "serve", settings)["ttft_ms"]["high"])
+
+    alone = slowest(concurrency=1)
+    assert slowest(rate=0.01) == pytest.approx(alone, rel=0.02)
+    assert slowest(rate=2.0) > 1.5 * alone
 
 
 @pytest.mark.parametrize("concurrency", [2, 16, 200])

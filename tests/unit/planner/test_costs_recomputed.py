@@ -146,7 +146,12 @@ def waiting_h(case: Case, choice: View) -> float:
     first = raw.fleet_wait(*place, choice["chips_per_machine"], 1 if case.apart else choice["machines"])[1]
     assert choice["first_wait_s"] == pytest.approx(3600 * first, rel=1e-5)
     first = choice["first_wait_s"] / 3600
-    return float(first + losses * raw.wait_h(*place))
+    later_h = choice["later_wait_s"] / 3600
+    if case.apart or choice["machines"] == 1:
+        assert later_h == pytest.approx(losses * raw.wait_h(*place), rel=1e-5)
+    else:  # others are lost before the lost one is back
+        assert later_h > losses * raw.wait_h(*place)
+    return float(first + later_h)
 
 
 def held_h(case: Case, view: View, choice: View) -> float:

@@ -13,6 +13,7 @@ from chipwise.planner.explain.reason_words import lost, missing_words, words
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.row_words import brief
 from chipwise.planner.explain.words import headline
+from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.values.plan import Plan
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -274,6 +275,25 @@ def test_a_network_that_must_be_quantised_first_says_so(session: Session) -> Non
     assert found.winner is not None
     assert found.winner.precision == "int8"
     assert any("int8" in note and "accuracy" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("kind", ["serve", "batch"])
+def test_a_network_is_run_in_int8_only_where_that_is_asked_for(session: Session, kind: str) -> None:
+    """On processors, too. What int8 would save stands beside."""
+    amount = "arrival: {rate: 2500 req/s}" if kind == "serve" else "items: 2000M"
+    text = f"kind: {kind}\nname: a\nmodel: resnet50\n{amount}\nlimits: {{clouds: aws, purchase: on-demand%s}}\n"
+    found = plan(session, "a.yaml", text=text % "")
+    assert found.winner is not None
+    assert {choice.precision for choice in found.choices} <= {"fp16", "bf16", "fp32"}
+    beside = [option for option in found.alternatives if option.kind is RuleKind.PRECISION]
+    assert [option.choice.precision for option in beside] == ["int8"]
+    assert beside[0].choice.usd < found.winner.usd
+    lifted = plan(session, "a.yaml", text=text % ", precision: any").winner
+    assert lifted is not None
+    assert lifted.precision == "int8"
+    assert lifted.usd == pytest.approx(beside[0].choice.usd, rel=0.1)
+    stated = plan(session, "a.yaml", text=text % "" + "precision: fp16\n")
+    assert not any(option.kind is RuleKind.PRECISION for option in stated.alternatives)
 
 
 def test_a_cloud_competes_with_devices_where_the_file_lets_it(session: Session) -> None:

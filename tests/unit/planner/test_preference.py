@@ -14,6 +14,7 @@ from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan, plan_any
 from chipwise.planner.defaults import NEARLY, PORTING_SAVES, ported_kinds
 from chipwise.planner.explain.pipeline_words import together_words
+from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.words import headline
 from chipwise.planner.offer_prices import DOUBTED, UNKNOWN_CURRENCY
 from chipwise.planner.preference import PORTED, Advantage, Lead, Traits, effort, lead
@@ -48,6 +49,28 @@ def test_of_what_costs_nearly_the_same_the_surer_of_its_load_leads() -> None:
     assert lead(traits(*rows, carries=np.array([0.67, 0.9]), enough=2.0)) == Lead(1, 0, (Advantage.CARRIES,))
     assert lead(traits(*rows, carries=np.array([0.85, 0.9]), enough=2.0)) == Lead(0)
     assert lead(traits(rows[0], (104e3, 10.0, 0.0, 1.0, 0), carries=np.array([0.67, 0.9]), enough=2.0)) == Lead(0)
+
+
+def test_a_speed_that_nobody_measured_does_not_lead_where_a_known_one_is_near() -> None:
+    rows = [(100e3, 10.0, 0.0, 1.0, 0), (140e3, 10.0, 0.0, 1.0, 0)]
+    unknown = np.array([True, False])
+    assert lead(traits(*rows, unknown=unknown)) == Lead(1, 0, (Advantage.KNOWN,))
+    assert lead(traits(*rows, unknown=np.array([True, True]))) == Lead(0)
+    assert lead(traits(rows[0], (151e3, 10.0, 0.0, 1.0, 0), unknown=unknown)) == Lead(0)
+    ported = traits((100e3, 10.0, 0.0, 1.0, PORTED), rows[1], unknown=unknown)
+    assert lead(ported) == Lead(1, across=0)  # nor after porting, where it would save enough
+
+
+def test_speech_is_written_down_on_chips_of_which_it_was_measured() -> None:
+    """Of Whisper on AMD's GPUs nothing was published: what the formula says may be wrong by 26 times."""
+    text = "kind: batch\nname: calls\nmodel: whisper-large-v3\nitems: 1M\n"
+    answer = plan(open_session(), "a.yaml", text=text)
+    assert answer.winner is not None
+    assert answer.winner.family.startswith("NVIDIA")
+    assert answer.near_tie is not None
+    assert answer.near_tie.choice.chip == "MI300X"
+    assert "a speed that was measured on similar chips (MI300X was not)" in headline(answer)
+    assert "its speed is known to a factor of 2" in risk_line(answer)
 
 
 def test_a_doubtful_price_does_not_lead_where_a_sound_one_is_near() -> None:

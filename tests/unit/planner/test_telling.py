@@ -210,6 +210,10 @@ def test_a_vendor_is_a_family_of_accelerators_in_limits_and_nowhere_else() -> No
     found = asked("kind: interactive\nname: a\npeople: 2\nmemory: 16GB\nlimits: {chips: [nvidia]}\n")
     assert found.winner is not None
     assert all(one.family.startswith("NVIDIA") for one in found.choices)
+    for kind in ("cpu", "CPUs", "gpu", "tpu", "fpga"):
+        chips = session().names.chips_of(kind)
+        assert chips
+        assert {str(chip.kind) for chip in chips} == {kind.lower().removesuffix("s")}
     amd = session().names.chips_of("AMD")
     assert amd is not None
     assert {chip.vendor for chip in amd} == {"AMD"}

@@ -33,16 +33,12 @@ def test_residency_is_kept_by_every_choice(session: cw.Session, limits: dict[str
     assert {choice.country for choice in found.choices} <= inside
 
 
-def test_what_is_sold_in_several_countries_is_ordered_in_one_that_is_allowed(session: cw.Session) -> None:
-    limits = {"clouds": ["runpod"], "residency": ["EU"], "avoid": {"countries": ["FR"]}}
-    plan = session.plan(SERVE, limits=limits)
-    assert plan.best.country == "CZE"
-    places = "order it in Czechia (allowed too: Denmark, Netherlands, Romania, Sweden)"
-    assert f"runpod sells at one price in 14 countries: {places}." in plan.notes
-    (text,) = plan.render("skypilot").values()
-    assert "runpod/CZ" in text
-    assert not session.plan(SERVE, limits={"clouds": ["runpod"], "residency": ["DE"]})
-    assert not [one for one in session.plan(SERVE, cloud="runpod").notes if one.startswith("runpod sells")]
+def test_countries_of_a_provider_are_not_those_of_a_listing(session: cw.Session) -> None:
+    """RunPod has machines in 14 countries; in which of them a card stands, nobody says."""
+    for limits in ({"residency": ["EU"]}, {"countries": ["US"]}, {"avoid": {"countries": ["FR"]}}):
+        assert not session.plan(SERVE, limits={"clouds": ["runpod"], **limits}), limits
+    free = session.plan(SERVE, cloud="runpod")
+    assert free.best.country is None
 
 
 def test_hong_kong_is_told_where_china_is_avoided(session: cw.Session) -> None:

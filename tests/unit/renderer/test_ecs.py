@@ -35,7 +35,7 @@ def test_files_are_accepted_and_do_not_change(name: str, tmp_path: Path) -> None
 
 def test_a_task_asks_for_its_chips_and_leaves_room_for_the_system() -> None:
     task = json.loads(texts(ecs.render(serve()))["task-definition.json"])
-    (inside,) = task["containerDefinitions"]
+    inside = task["containerDefinitions"][0]
     assert inside["resourceRequirements"] == [{"type": "GPU", "value": "1"}]
     assert inside["memory"] * 2**20 < (serve().node.memory_bytes or 0.0)
     assert inside["privileged"] is False
@@ -75,11 +75,11 @@ def test_what_it_cannot_express_is_refused_with_what_can(name: str, limit: str, 
 
 def test_runs_are_tasks_that_are_counted_and_parts_find_their_file() -> None:
     files = texts(ecs.render(deployment("hpc", ON_AWS)))
-    said, (inside,) = constants(files["ecs_deploy.json"]), json.loads(files["task-definition.json"])["containerDefinitions"]
+    said, (inside, *_) = constants(files["ecs_deploy.json"]), json.loads(files["task-definition.json"])["containerDefinitions"]
     assert (said["COUNTED"], said["COPIES"]) == ("RUN", 6)
     assert inside["entryPoint"] + inside["command"] == ["mpirun", "-n", "8", "python", "main.py"]
     files = texts(ecs.render(replace(deployment("batch", ON_AWS), machines=2)))
-    said, (inside,) = constants(files["ecs_deploy.json"]), json.loads(files["task-definition.json"])["containerDefinitions"]
+    said, (inside, *_) = constants(files["ecs_deploy.json"]), json.loads(files["task-definition.json"])["containerDefinitions"]
     assert (said["COUNTED"], said["COPIES"]) == ("PART", 16)
     assert inside["command"][1].startswith('export SHARD="$(printf %05d $PART)"; exec sh -c \'')
 
@@ -166,7 +166,7 @@ def test_down_empties_the_group_before_it_takes_the_provider_away(monkeypatch: p
 
 def test_the_log_group_is_made_by_who_deploys_and_not_by_the_machines() -> None:
     files = texts(ecs.render(serve()))
-    (inside,) = json.loads(files["task-definition.json"])["containerDefinitions"]
+    inside, *_ = json.loads(files["task-definition.json"])["containerDefinitions"]
     options = inside["logConfiguration"]["options"]
     assert "awslogs-create-group" not in options
     assert constants(files["ecs_deploy.json"])["LOGS"] == options["awslogs-group"]
@@ -176,7 +176,7 @@ def test_the_log_group_is_made_by_who_deploys_and_not_by_the_machines() -> None:
 def test_hostile_text_stays_text(text: str) -> None:
     evil = hostile(deployment("serve", ON_AWS), text)
     files = texts(ecs.render(evil))
-    (inside,) = json.loads(files["task-definition.json"])["containerDefinitions"]
+    inside, *_ = json.loads(files["task-definition.json"])["containerDefinitions"]
     assert inside["command"][-2:] == [text, f"--a={text}"]
     assert {"name": "SETTING", "value": text} in inside["environment"]
     assert constants(files["ecs_deploy.json"])["NAME"] == evil.name

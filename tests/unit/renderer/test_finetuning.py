@@ -6,6 +6,7 @@ what it does by itself is tried. It was run as it stands on a GPU, for each meth
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import re
@@ -24,6 +25,7 @@ from chipwise.renderer.program_files import NOTES
 from chipwise.renderer.targets import dockerfile
 from deployments import on_few_offers as deployment
 
+ARGUMENTS = Path(__file__).parents[2] / "support" / "arguments"
 MARKS = {"user": 1, "assistant": 2}
 
 
@@ -138,7 +140,6 @@ def test_no_program_is_written_where_it_would_not_do_what_is_planned() -> None:
         replace(planned, finetuning=None),
         replace(planned, software=replace(planned.software, is_custom=True)),
         replace(planned, node=replace(planned.node, kind="neuron")),
-        replace(planned, node=replace(planned.node, vendor="AMD")),
     ]
     assert not any(finetuning.is_written(one) for one in others)
     assert "finetune.py" not in {file.path for file in dockerfile.render(others[0])}
@@ -169,3 +170,20 @@ def test_states_of_eight_bits_are_not_divided(shard: int, written: str) -> None:
     assert finetuning.is_written(planned)
     made = {file.path: file.text for file in finetuning.files(planned)}
     assert json.loads(made["finetune.json"])["OPTIMIZER"] == written
+
+
+@pytest.mark.parametrize("package", ["transformers", "peft"])
+def test_every_argument_is_one_that_the_pinned_version_takes(package: str) -> None:
+    """Against the names of the packages' own sources, which are kept beside those of engines."""
+    [pinned] = [one.partition("==")[2] for one in finetuning._PACKAGES if one.startswith(f"{package}==")]
+    lists = {path.name.split("-")[1]: path for path in ARGUMENTS.glob(f"{package}-*-{pinned}.txt")}
+    assert lists, f"no arguments are kept of {package} {pinned}: read them from its sources"
+    source = (Path(finetuning.__file__).parents[1] / "programs" / "finetune.py").read_text(encoding="utf-8")
+    calls = [
+        (node.func.id, [word.arg for word in node.keywords if word.arg is not None])
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in lists
+    ]
+    assert {name for name, _ in calls} == set(lists)
+    for name, words in calls:
+        assert set(words) <= set(lists[name].read_text(encoding="utf-8").split("\n")[1:]), name

@@ -98,3 +98,10 @@ def test_a_slow_start_is_said() -> None:
 def test_what_is_no_service_of_one_pod_each_is_refused(case: str) -> None:
     with pytest.raises(CannotRender, match="KServe"):
         kserve.render(CASES[case])
+
+
+def test_a_service_is_not_taken_for_one_of_several_models() -> None:
+    """KServe 0.17 does so where nothing says how a model is stored, unless its format is huggingface, and adds an agent that
+    waits for others (IsMMSPredictor); seen with its controller."""
+    assert predictor(SERVE)["model"]["modelFormat"]["name"] == "huggingface"
+    assert [one["name"] for one in made(SERVE, "ServingRuntime")["spec"]["supportedModelFormats"]] == ["huggingface"]

@@ -130,6 +130,19 @@ def test_an_application_of_the_users_own_is_served() -> None:
     )
     serving = yaml.safe_load(objects(own)["RayService"]["spec"]["serveConfigV2"])
     assert serving["applications"][0]["import_path"] == "shop.app:main"
+    assert "args" not in serving["applications"][0]
+
+
+def test_arguments_of_an_application_are_kept_as_text_and_options_of_its_command_refused() -> None:
+    def applications(*words: str) -> list[dict[str, Any]]:
+        software = replace(SERVE.software, is_custom=True, command=("serve", "run", "shop.app:main", *words))
+        service = objects(replace(SERVE, model=None, software=software))["RayService"]
+        found: list[dict[str, Any]] = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"]
+        return found
+
+    assert applications("size=large", "home=${HOME}")[0]["args"] == {"size": "large", "home": "${HOME}"}
+    with pytest.raises(CannotRender, match="'--blocking' is an option of `serve run`"):
+        applications("--blocking")
 
 
 def test_no_container_may_become_root() -> None:

@@ -11,7 +11,7 @@ import yaml
 from chipwise.api.render import files, target
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
-from chipwise.renderer.launch.health import start_seconds
+from chipwise.renderer.launch.health import start_seconds, waited_for
 from chipwise.renderer.launch.timing import drain_seconds, grace_seconds, progress_seconds, ready_seconds, rollout_seconds
 from deployments import on_few_offers as deployment
 from fixed_deployments import CASES
@@ -115,3 +115,12 @@ def test_machines_of_services_do_not_expire_and_drain_at_the_pace_of_starts(plan
     assert pool["template"]["spec"]["expireAfter"] == "Never", "expiry asks no budget"
     assert pool["disruption"]["budgets"] == [{"nodes": "1"}]
     assert seconds(pool["template"]["spec"]["terminationGracePeriod"]) >= grace_seconds(planned) + ready_seconds(planned)
+
+
+@pytest.mark.parametrize(("kind", "words"), [("neuron", "20 minutes"), ("tpu", "20 to 30 minutes")])
+def test_what_is_assumed_of_a_compiler_is_said_beside_the_probe(kind: str, words: str) -> None:
+    slow = replace(SERVE, node=replace(SERVE.node, kind=kind))
+    assert start_seconds(slow) >= start_seconds(SERVE) + 900
+    assert "Assumed for the compiler" in waited_for(kind)
+    assert words in waited_for(kind)
+    assert "Assumed" not in waited_for("gpu")

@@ -26,6 +26,7 @@ from chipwise.adapters.characterising.counters import Counters
 from chipwise.adapters.engines.local import descendants
 from chipwise.adapters.probes import program as program_probe
 from chipwise.errors import BadInput, NoResult, OutsideFailed
+from chipwise.files.handed import check_ends
 from chipwise.observe.characterise.values import Observed
 from chipwise.observe.sample import Sample
 from chipwise.text import duration
@@ -163,9 +164,12 @@ def _opened(path: Path | None) -> Iterator[IO[bytes] | int]:
         yield subprocess.DEVNULL
         return
     try:
+        check_ends(path)
         stream = path.open("rb")
     except OSError as error:
-        raise BadInput(f"--stdin: {path} cannot be read: {error.strerror}.") from None
+        raise BadInput(
+            f"--stdin: {path} cannot be read: {error.strerror}.", remedy="Give a file that this user can read."
+        ) from None
     with stream:
         yield stream
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from chipwise.adapters.http.client_connection import ClientConnection, Clients
 from chipwise.adapters.http.state import GatewayState
 from chipwise.errors import BadInput
+from chipwise.files.handed import check_ends
 
 TICK_S = 0.1
 TICKS_PER_CLIENT_CHECK = 5
@@ -38,12 +39,14 @@ class Door:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            context.load_cert_chain(self.certificate, self.private_key)
+            for path in filter(None, (self.certificate, self.private_key)):
+                check_ends(path)
+            context.load_cert_chain(self.certificate, self.private_key, password=lambda: "")  # nobody is asked for one
         except (OSError, ssl.SSLError) as error:  # a missing file is named by neither
             files = " with ".join(str(path) for path in (self.certificate, self.private_key) if path is not None)
             raise BadInput(
                 f"The certificate {files} cannot be used: {error.strerror or error}.",
-                remedy="Give a certificate and its key as PEM files that this user can read.",
+                remedy="Give a certificate and its unencrypted key as PEM files that this user can read.",
             ) from error
         return context
 

@@ -20,6 +20,7 @@ from chipwise.serving.keys import Key, KeyRing, digest_of
 from chipwise.serving.limits import KeyLimits
 
 KIND = FileKind("key file", "It has a list `keys`, each with name and sha256.", 1_000_000)
+LARGEST_LIMIT = 1e18
 _LIMITS = {entry.name for entry in fields(KeyLimits)}
 _KNOWN = {"name", "sha256", "team", "priority", *_LIMITS}
 
@@ -29,7 +30,7 @@ def read_keys(path: Path) -> KeyRing:
     document = read_yaml(read_text(path, KIND), str(path), KIND)
     entries = document.data.get("keys")
     if document.problems or not isinstance(entries, list) or not entries:
-        raise BadInput(f"{path} has no list `keys`.", remedy=f"`chipwise serve new-key NAME --key-file {path}` writes one.")
+        raise BadInput(f"{path} has no list `keys`.", remedy=f"`chipwise serve key NAME --key-file {path}` writes one.")
     keys = [_key(path, number, entry) for number, entry in enumerate(entries, 1)]
     if len({key.name for key in keys}) != len(keys):
         raise BadInput(f"{path} has two keys of one name.", remedy="Give each its own name.")
@@ -47,10 +48,10 @@ def _key(path: Path, number: int, entry: Any) -> Key:
     except ValueError:
         digest = b""
     if len(digest) != 32:
-        raise BadInput(f"{title} has no SHA-256 of 64 hexadecimal digits.", remedy="`chipwise serve new-key` makes one.")
+        raise BadInput(f"{title} has no SHA-256 of 64 hexadecimal digits.", remedy="`chipwise serve key` makes one.")
     limits = {name: entry[name] for name in _LIMITS if entry.get(name) is not None}
     for name, value in (*limits.items(), ("priority", entry.get("priority", 0))):
-        if isinstance(value, bool) or not isinstance(value, int | float) or (name != "priority" and value <= 0):
+        if not _is_number(value) or (name != "priority" and value <= 0):
             raise BadInput(f"{title}: {name} is {value!r:.40}.", remedy="Write a number above 0.")
     return Key(
         name=entry["name"],
@@ -59,6 +60,10 @@ def _key(path: Path, number: int, entry: Any) -> Key:
         priority=int(entry.get("priority", 0)),
         limits=KeyLimits(**limits),
     )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_LIMIT
 
 
 def add_key(path: Path, name: str, team: str = "") -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from chipwise.errors import BadInput, InvalidFile, Problem
+from chipwise.files.handed import opened
 from chipwise.spelling import fold
 
 _LARGEST = 256 * 2**20
@@ -31,7 +33,7 @@ def read_table(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             raise BadInput(f"{path} is not a file.", remedy="Give a CSV file.")
         if path.stat().st_size > _LARGEST:
             raise BadInput(f"{path} is larger than {_LARGEST >> 20} MiB.", remedy="Split it, or import fewer clouds.")
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with opened(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
             first = file.readline()
             file.seek(0)
             delimiter = ";" if ";" in first and "," not in first else ","

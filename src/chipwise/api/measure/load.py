@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import BadInput, OutsideFailed
+from chipwise.files.handed import check_ends
 from chipwise.files.source import NamedText
 from chipwise.serving.arrivals import MOST_REQUESTS, replayed
 from chipwise.serving.load_report import LoadGoals, LoadReport, summarise
@@ -134,11 +135,13 @@ def _with_options(base: LoadRequest, options: LoadOptions) -> LoadRequest:
 def _trace(path: str) -> Trace:
     """By its first line: the public Azure traces have names of their own."""
     try:
-        with Path(path).open(encoding="utf-8-sig", errors="replace") as stream:
+        if check_ends(Path(path)):
+            raise BadInput(f"{path} is a pipe, and a trace is read twice.", remedy="Write it into a file first, and give that.")
+        with Path(path).open("rb") as stream:
             first = stream.readline(4096)
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}.", remedy="Give a CSV file of arrivals.") from error
-    return Trace(path=path, format=TraceFormat.AZURE_LLM if "TIMESTAMP" in first else TraceFormat.CSV)
+    return Trace(path=path, format=TraceFormat.AZURE_LLM if b"TIMESTAMP" in first else TraceFormat.CSV)
 
 
 def from_workload(session: Session, source: str, request: LoadRequest, environment: str | None) -> LoadRequest:

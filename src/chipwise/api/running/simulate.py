@@ -27,6 +27,7 @@ from chipwise.runner.record import Change, Wanted
 TICK_S = 30.0
 LONGEST_S = 90 * 86400.0
 _IDLE_TICKS = 20  # that are passed over at once while nothing happens
+_FINE_TICKS = 10_000  # of a play with limits that are all looked at; then as many at once as are one in so many of those before
 _HOPELESS_S = 3 * 3600.0  # without anything happening or being due
 _STEPS = 1000  # into which the time of a job is cut that does not say how many it has; of these none is told
 _SAVES_EVERY_S = 600.0
@@ -95,10 +96,11 @@ class Play:
     def _next(self, due: Sequence[float], busy: bool) -> float:
         """The next tick; while nothing happens, the one before which nothing is due. Policies and limits are asked now and
         then all the same, since time alone may change their mind."""
-        if busy or self._watched:
+        if busy:
             return self.now + self.tick_s
         ticks = ceil((min(due, default=self.now) - self.now) / self.tick_s) if due else _IDLE_TICKS
-        return self.now + self.tick_s * min(max(ticks, 1), _IDLE_TICKS)
+        most = int((self.now - self.world.begins) / self.tick_s / _FINE_TICKS) if self._watched else _IDLE_TICKS
+        return self.now + self.tick_s * min(max(ticks, 1), max(most, 1))
 
     def _wish(self, wish: Wishes) -> None:
         if (job := self.record.job(wish.job)) is not None:

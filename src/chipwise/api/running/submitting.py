@@ -110,7 +110,8 @@ def checked(spec: Spec, engine: OnThisMachine, rules: Rules) -> Spec:
     if os.path.isabs(spec.checkpoints) or "://" in spec.checkpoints:  # another path lies below a folder
         from chipwise.job.opening import directory
 
-        directory(spec.checkpoints)
+        if (path := directory(spec.checkpoints)) is not None and path.exists() and not path.is_dir():
+            raise BadInput(f"{path} is no folder, and cannot keep checkpoints.", remedy="Give a folder with --checkpoints.")
     if (program := _missing(spec)) is not None:
         raise NotFound(f"The command {program!r} was not found.", remedy="Give its path, or fix PATH.")
     return spec

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.api.running import held
+from chipwise.api.running import held, place
 from chipwise.api.serving import folders
 from chipwise.api.serving.engines import check_here, machine_here
 from chipwise.api.serving.options import MOST_REPLICAS, ServeOptions, needs_of, wait_gateway
 from chipwise.api.serving.replicas import Say, free_port, stop_jobs, submit_gateway, submit_replica, submit_scaler, wait_ready
-from chipwise.api.serving.resolving import ServedThing, ServeRequest, resolve
+from chipwise.api.serving.resolving import COMMAND, ServedThing, ServeRequest, resolve
 from chipwise.errors import BadInput
 from chipwise.serving.routing import policy_names
 from chipwise.serving.service import ServiceDoor, ServiceRecord, ServiceVersion
@@ -62,6 +62,8 @@ def _started(
     session: Session, service: ServiceRecord, served: ServedThing, count: int, within_s: float, say: Say
 ) -> ServiceRecord:
     service = folders.store(session, service)
+    if served.engine == COMMAND and (unseen := place.unseen_gpus(session, service.versions[0].needs.gpus)):
+        say(unseen)
     with held.opened(session, makes=True) as runtime:
         for _ in range(count):
             service = submit_replica(runtime, service, service.versions[0])
@@ -92,7 +94,7 @@ def _door(options: ServeOptions) -> ServiceDoor:
     elif not is_loopback(options.host):
         raise BadInput(
             f"{options.host} can be reached from other machines.",
-            remedy="Add --key-file FILE; `chipwise serve new-key NAME --key-file FILE` makes a key.",
+            remedy="Add --key-file FILE; `chipwise serve key NAME --key-file FILE` makes a key.",
         )
     if (options.certificate is None) != (options.private_key is None):
         raise BadInput("TLS needs a certificate and its private key.", remedy="Give --certificate and --private-key.")

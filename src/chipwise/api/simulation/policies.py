@@ -161,10 +161,10 @@ def _traces(path: Path, question: SpotQuestion) -> list[Series]:
 
 def trace_files(path: Path, endings: tuple[str, ...] = (".json", ".csv", ".txt")) -> list[Path]:
     """The file itself, or those of a folder and all below it that end so, also with .gz."""
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
+    if not path.exists():
         raise BadInput(f"{path} is not there.", remedy="Give a trace, or a folder of traces.")
+    if not path.is_dir():
+        return [path]
     entries = list(islice(path.rglob("*"), MOST_FILES + 1))
     if len(entries) > MOST_FILES:
         raise BadInput(f"{path} has more than {MOST_FILES:,} files.", remedy="Give a folder that has only traces.")
@@ -187,9 +187,9 @@ def content_of(path: Path) -> bytes:
     try:
         content = read_bytes(path, MOST_BYTES)
     except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+        raise BadInput(f"{path} cannot be read: {error.strerror}.", remedy="Check the path and its permissions.") from error
     if len(content) > MOST_BYTES:
-        raise BadInput(f"{path} is larger than {MOST_BYTES // 10**6} MB.")
+        raise BadInput(f"{path} is larger than {MOST_BYTES // 10**6} MB.", remedy="Give a part of it.")
     return content
 
 

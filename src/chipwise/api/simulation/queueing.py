@@ -13,7 +13,7 @@ import numpy as np
 from chipwise.adapters.policy_files import queue_policy
 from chipwise.api.simulation.policies import content_of, trace_files
 from chipwise.errors import BadInput, UnknownName
-from chipwise.scale.queue import BeginQueue, Cluster, NodeGroup, QueueJob, QueueSettings
+from chipwise.scale.queue import MOST_GPUS, BeginQueue, Cluster, NodeGroup, QueueJob, QueueSettings
 from chipwise.scale.queue_traces import GAVEL_CLUSTER, SIA_CLUSTER, gavel_jobs, read_jobs, read_nodes
 from chipwise.scale.simulator.placement import Placement
 from chipwise.scale.simulator.queue import Costs, Failure, QueueOutcome, play_queue
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_POLICIES = ("fifo", "backfill", "shortest-estimate", "least-attained", "fair-share")
 LOAD = 0.8  # of a cluster that nobody described
+MOST_ERROR = 10.0  # of estimates, as the standard deviation of their logarithm
 PER_MACHINE = 8
 
 
@@ -139,6 +140,10 @@ def queue_scene(question: QueueQuestion) -> QueueScene:
         cluster = _cluster(jobs, question)
     first_s = min(job.arrival_s for job in jobs)
     chance = np.random.default_rng([question.seed, 2])
+    if not 0.0 <= question.estimate_error <= MOST_ERROR:
+        raise BadInput(
+            f"--estimate-error {question.estimate_error:g} is not possible.", remedy=f"Allowed: 0 to {MOST_ERROR:g}."
+        )
     errors = np.exp(question.estimate_error * chance.standard_normal(len(jobs)))
     known = tuple(
         replace(
@@ -178,6 +183,11 @@ def _cluster(jobs: list[QueueJob], question: QueueQuestion) -> Cluster:
     arrivals = [job.arrival_s for job in jobs]
     span_s = max(max(arrivals) - min(arrivals), max(job.work_s for job in jobs))
     wanted = max(sum(job.work_s * job.gpus for job in jobs) / span_s / LOAD, max(job.gpus for job in jobs))
+    if wanted > MOST_GPUS:
+        raise BadInput(
+            f"These jobs need a cluster of {wanted:,.0f} GPUs, and at most {MOST_GPUS:,} are simulated.",
+            remedy="Give fewer jobs at a time, or the size of the cluster with --gpus.",
+        )
     return Cluster((NodeGroup("gpu", size, ceil(wanted / size)),))
 
 

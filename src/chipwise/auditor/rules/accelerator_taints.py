@@ -9,7 +9,7 @@ from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.machines import accelerated, pools
 from chipwise.auditor.pods import node_labels, pods_of
 from chipwise.auditor.source import Sources, line_of, listed, look, walk
-from chipwise.auditor.terraform import inner, line_inside, machine_groups
+from chipwise.auditor.terraform import inner, line_inside, machine_groups, text_of
 
 # GKE taints its own GPU and TPU node pools, so they are not looked at.
 ABOUT = "accelerator nodes are tainted, and pods that use them tolerate it"
@@ -58,7 +58,8 @@ def check(sources: Sources) -> Iterator[Finding]:
                 message = f"{block.title}: {name} has accelerators and no taint"
                 yield _finding(block.path, line_inside(sources, block, name), message, "Set taints.")
         untainted = block.labels[:1] == ("azurerm_kubernetes_cluster_node_pool",) and not block.body.get("node_taints")
-        if untainted and "Standard_N" in str(block.body.get("vm_size", "")):
+        by_azure = "spot" in text_of(block.body.get("priority")).lower()  # which taints these pools itself
+        if untainted and not by_azure and "Standard_N" in str(block.body.get("vm_size", "")):
             yield _finding(block.path, block.line, f"{block.title} has accelerators and no taint", "Set node_taints.")
 
 

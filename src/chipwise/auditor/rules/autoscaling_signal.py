@@ -10,6 +10,8 @@ from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed,
 
 ABOUT = "services on accelerators scale by their requests, not by their processors"
 
+_ANNOTATION = "serving.kserve.io/metric"
+
 
 def check(sources: Sources) -> Iterator[Finding]:
     accelerated = {(pod.owner.namespace, pod.owner.name) for pod in pods_of(sources) if pod.chips}
@@ -34,6 +36,17 @@ def check(sources: Sources) -> Iterator[Finding]:
 
 def _served(pod: Pod) -> Iterator[Finding]:
     """A model of KServe, which is scaled by processors where it says so."""
+    notes = look(pod.owner.body, "metadata", "annotations")
+    stated = str(look(notes, _ANNOTATION) or "")
+    if stated in ("cpu", "memory") and not pod.spec.get("scaleMetric"):
+        yield Finding(
+            rule="autoscaling-signal",
+            weight=Weight.MEDIUM,
+            path=pod.owner.path,
+            line=line_of(notes, _ANNOTATION),
+            what=f"{pod.owner.title} scales a model on accelerators by its {stated}",
+            fix="Scale by requests: scaleMetric concurrency or rps with Knative, autoScaling.metrics with KEDA.",
+        )
     metric = str(pod.spec.get("scaleMetric") or "")
     if metric in ("cpu", "memory"):
         yield Finding(

@@ -57,6 +57,18 @@ def check(sources: Sources) -> Iterator[Finding]:
         if _ADMINISTRATOR.search(text_of(block.body.get("policy_arn")) or str(block.body.get("managed_policy_arns", ""))):
             message = f"{block.title} attaches AdministratorAccess"
             yield Finding(rule=_RULE, weight=Weight.HIGH, path=block.path, line=block.line, what=message, fix=_FIX)
+        if block.labels[:1] == ("google_container_node_pool",):
+            for node in inner(block.body, "node_config"):
+                scopes = [text_of(one) for one in listed(node.get("oauth_scopes"))]
+                if any(one.endswith("/auth/cloud-platform") for one in scopes) and not node.get("service_account"):
+                    yield Finding(
+                        rule=_RULE,
+                        weight=Weight.MEDIUM,
+                        path=block.path,
+                        line=line_inside(sources, block, "oauth_scopes"),
+                        what=f"{block.title} gives its machines the project's default account with every scope",
+                        fix="Set service_account to one with the roles of a node, and use Workload Identity for pods.",
+                    )
         if (role := _broad_role(block)) is not None:
             key = "role" if "role" in block.body else "role_definition_name"
             yield Finding(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from chipwise.auditor.commands import words_of_container
 from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.hardware import machines_for
 from chipwise.auditor.pods import pods_of, title_of, variables
 from chipwise.auditor.source import Located, Sources, look, mapped
 from chipwise.auditor.tasks import exported, settings_of, tasks_of
@@ -20,13 +21,14 @@ _LOCAL = ("lo", "docker0", "=lo")
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    fast = {id(pod.owner) for pod in pods_of(sources, partial=True) if any(one.fabric == "efa" for one in machines_for(pod))}
     for pod in pods_of(sources, partial=True):
         group = spans_machines(pod.owner)
         is_parallel = group or sum(pod.chips.values()) > 1
         for container in pod.containers if is_parallel else ():
             settings = [*variables(container), *exported(words_of_container(container))]
             if settings:
-                fabric = _fabric(container, settings)
+                fabric = _fabric(container, settings) or (group and id(pod.owner) in fast)
                 yield from _wrong(pod.owner.path, title_of(pod, container), settings, group, fabric)
     for task in tasks_of(sources):
         if task.nodes > 1 or task.devices > 1:

@@ -47,6 +47,11 @@ def _groups(sources: Sources) -> Iterator[Finding]:
                     message = f"node group {group.get('name')} wants EFA, which {slow} does not have"
                     line = line_of(group, "efaEnabled")
                     yield _finding(manifest.path, line, message, "Drop efaEnabled, or take a machine with EFA.", Weight.HIGH)
+                zones = listed(group.get("availabilityZones"))
+                if group.get("efaEnabled") is True and len(zones) > 1:
+                    message = f"node group {group.get('name')} is spread over {len(zones)} zones, and EFA ends at each"
+                    line = line_of(group, "availabilityZones")
+                    yield _finding(manifest.path, line, message, "Name one zone.", Weight.HIGH)
                 several = max(whole_number(group.get("desiredCapacity")), whole_number(group.get("minSize"))) > 1
                 if several and not group.get("efaEnabled") and names and all(map(_is_fast, names)):
                     message = f"node group {group.get('name')} has several {names[0]} and leaves their EFA out"

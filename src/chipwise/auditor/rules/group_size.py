@@ -9,13 +9,15 @@ from math import prod
 from chipwise.auditor.commands import MEGATRON, NODES, Word, number_of, words_of_container, words_of_text
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, chips_of, pods_in
-from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, whole_number
+from chipwise.auditor.source import Manifest, Sources, TerraformBlock, line_of, listed, look, whole_number
 from chipwise.auditor.tasks import Task, tasks_of
+from chipwise.auditor.terraform import inner, line_inside, text_of
 from chipwise.auditor.workloads import Group, group_of
 
 ABOUT = "a group has as many machines as its command counts"
 _TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 _MPI = ("mpirun", "mpiexec")
+_TPU_HOST = re.compile(r"^ct\w+-(?:hightpu|standard)-(\d)t$")
 _SHAPE = re.compile(r"\d{1,3}(?:x\d{1,3}){1,2}")
 
 
@@ -27,6 +29,8 @@ def check(sources: Sources) -> Iterator[Finding]:
             fix = f"Set the number of nodes to {counted.value}, or the flag to {task.nodes}."
             yield _finding(task.path, counted.line, message, fix, line_of(task.manifest.body, "num_nodes"))
         yield from _divided(task)
+    for block in sources.blocks:
+        yield from _slice(sources, block)
     for manifest in sources.manifests:
         pods = list(pods_in(manifest))
         yield from _gang(manifest)
@@ -86,6 +90,21 @@ def _volcano(manifest: Manifest, pods: list[Pod]) -> Iterator[Finding]:
         if ranks and places and ranks.value > places and any(word.text.rpartition("/")[2] in _MPI for word in words):
             message = f"{manifest.title} starts {ranks.value} ranks, and its tasks have {places} devices"
             yield _finding(manifest.path, ranks.line, message, f"Start {places}, or raise the number of workers.")
+
+
+def _slice(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
+    """A pool of GKE whose machines do not make up the slice of TPUs that it names."""
+    if block.labels[:1] != ("google_container_node_pool",):
+        return
+    shape = next((text_of(one.get("tpu_topology")) for one in inner(block.body, "placement_policy")), "")
+    machine = next((text_of(one.get("machine_type")) for one in inner(block.body, "node_config")), "")
+    host_chips, count = _TPU_HOST.search(machine), text_of(block.body.get("node_count"))
+    if not host_chips or not _SHAPE.fullmatch(shape) or not count.isdecimal():
+        return
+    hosts = prod(int(side) for side in shape.split("x")) // int(host_chips[1])
+    if hosts and int(count) != hosts:
+        message = f"{block.title}: {shape} takes {hosts} machines of {machine}, and {count} are asked for"
+        yield _finding(block.path, line_inside(sources, block, "tpu_topology"), message, f"Set node_count = {hosts}.")
 
 
 def _gang(manifest: Manifest) -> Iterator[Finding]:

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from chipwise.auditor.commands import DATA, PIPELINE, PROCESSES, RANKS, TENSOR
 from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.machines import accelerated
 from chipwise.auditor.pods import Pod, pods_in, pods_of, words_of
-from chipwise.auditor.source import Manifest, Sources, line_of, look, whole_number
+from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, whole_number
+from chipwise.auditor.terraform import inner, line_inside, text_of
 
 ABOUT = "what is asked for is used"
 _FLAGS = {*TENSOR, *PIPELINE, *DATA, *PROCESSES, *RANKS}
@@ -20,6 +22,7 @@ _LONG = re.compile(r"infinity|inf|\d+d|\d{2,}h|\d{5,}s?")  # half a day and more
 def check(sources: Sources) -> Iterator[Finding]:
     for manifest in sources.manifests:
         yield from _left_running(manifest)
+    yield from _waiting(sources)
     for pod in pods_of(sources):
         chips = sum(pod.chips.values())
         if not chips or pod.owner.kind == "DaemonSet":
@@ -57,6 +60,23 @@ def _left_running(manifest: Manifest) -> Iterator[Finding]:
                 what=f"{manifest.title} keeps its cluster, and the accelerators of it, after the job has ended",
                 fix="Set shutdownAfterJobFinishes: true and ttlSecondsAfterFinished.",
             )
+
+
+def _waiting(sources: Sources) -> Iterator[Finding]:
+    """Machines of AWS Batch that stay while no job waits."""
+    for block in (one for one in sources.blocks if one.labels[:1] == ("aws_batch_compute_environment",)):
+        for resources in inner(block.body, "compute_resources"):
+            names = [text_of(name) for name in listed(resources.get("instance_type"))]
+            vcpus = text_of(resources.get("min_vcpus"))
+            if any(map(accelerated, names)) and vcpus.isdecimal() and int(vcpus):
+                yield Finding(
+                    rule="idle-accelerators",
+                    weight=Weight.MEDIUM,
+                    path=block.path,
+                    line=line_inside(sources, block, "min_vcpus"),
+                    what=f"{block.title} keeps machines with accelerators for {vcpus} vCPUs while no job waits",
+                    fix="Set min_vcpus = 0.",
+                )
 
 
 def _words(pod: Pod) -> Sequence[str]:

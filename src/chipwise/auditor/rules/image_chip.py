@@ -25,7 +25,9 @@ _PACKAGES = (
     (re.compile(r"\b(?:torch-neuronx|neuronx-cc|neuronx-distributed\S*|libneuronxla)\b"), "Neuron"),
     (re.compile(r"\bjax\[tpu\]|\btorch[-_]xla\[tpu\]"), "TPU"),
     (re.compile(r"whl/rocm\d"), "AMD"),
+    (re.compile(r"whl/cu\d"), "NVIDIA"),
 )
+_NO_CHIPS = re.compile(r":[\w.-]*[-_.]cpu$|:cpu(?:$|[-_.])")
 _BUILT = (
     (re.compile(r"(?:^|[-_.:])(?:arm64|aarch64|arm64v8)(?:$|[-_.:])"), "arm64"),
     (re.compile(r"(?:^|[-_.:])(?:amd64|x86_64|x86-64|x64)(?:$|[-_.:])"), "amd64"),
@@ -52,7 +54,16 @@ def check(sources: Sources) -> Iterator[Finding]:
                     what=f"{title_of(pod, container)}: {image} is built for {built}, and its machine is {stated}",
                     fix=f"Take the image that is built for {stated}.",
                 )
-            if made_for and made_for != "another" and chips and made_for not in chips:
+            if chips and _NO_CHIPS.search(image.lower()):
+                yield Finding(
+                    rule="image-chip",
+                    weight=Weight.HIGH,
+                    path=pod.owner.path,
+                    line=line_of(container, "image"),
+                    what=f"{title_of(pod, container)}: {image} is built for processors alone, and the pod has accelerators",
+                    fix="Take the tag that its project builds for these chips.",
+                )
+            elif made_for and made_for != "another" and chips and made_for not in chips:
                 stated = ", ".join(sorted(chips))
                 yield Finding(
                     rule="image-chip",
@@ -66,8 +77,7 @@ def check(sources: Sources) -> Iterator[Finding]:
 
 def _built_on(file: tuple[Instruction, ...]) -> Iterator[Finding]:
     """A base with the libraries of one maker under packages of another."""
-    packages = " ".join(one.rest for one in file if one.word == "RUN")
-    wanted = next((maker for sign, maker in _PACKAGES if sign.search(packages)), None)
+    wanted = _maker(" ".join(one.rest for one in file if one.word == "RUN"))
     for base in (one for one in file if one.word == "FROM" and wanted):
         made_for = next((maker for sign, maker in _SIGNS if sign.search(base.rest.lower())), None)
         if made_for and made_for not in (wanted, "another"):
@@ -77,8 +87,13 @@ def _built_on(file: tuple[Instruction, ...]) -> Iterator[Finding]:
                 path=base.path,
                 line=base.line,
                 what=f"{base.rest.split()[0]} is made for {made_for}, and packages for {wanted} are installed in it",
-                fix=f"Begin with an image for {wanted}.",
+                fix=f"Begin with an image for {wanted}, or install what is built for {made_for}.",
+                also=tuple((one.path, one.line) for one in file if one.word == "RUN" and _maker(one.rest) == wanted),
             )
+
+
+def _maker(packages: str) -> str | None:
+    return next((maker for sign, maker in _PACKAGES if sign.search(packages)), None)
 
 
 def _architecture(image: str) -> str | None:

@@ -29,6 +29,7 @@ def check(sources: Sources) -> Iterator[Finding]:
         yield from _numbered(pod)
         yield from _tried_again(pod)
         yield from _gives_up(pod)
+        yield from _elastic(pod)
 
 
 def _batch(sources: Sources) -> Iterator[Finding]:
@@ -81,6 +82,20 @@ def _gives_up(pod: Pod) -> Iterator[Finding]:
             line=line_of(spec, "backoffLimit"),
             what=f"{pod.owner.title} runs on spot machines and gives up with the first that is taken away",
             fix="Set backoffLimit to 6 or more, or a podFailurePolicy that ignores DisruptionTarget.",
+        )
+
+
+def _elastic(pod: Pod) -> Iterator[Finding]:
+    """An elastic job on spot machines that starts no group again: the first machine that is taken away ends it."""
+    policy = look(pod.owner.body, "spec", "elasticPolicy")
+    if str(look(policy, "maxRestarts")) == "0" and is_spot(pod.spec):
+        yield Finding(
+            rule="job-policy",
+            weight=Weight.MEDIUM,
+            path=pod.owner.path,
+            line=line_of(policy, "maxRestarts"),
+            what=f"{pod.owner.title} is elastic, runs on spot machines, and starts its group no second time",
+            fix="Set maxRestarts to 10 or more.",
         )
 
 

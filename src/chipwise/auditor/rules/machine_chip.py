@@ -29,6 +29,7 @@ _ARM_FAMILIES = ("g5g", "p6e-gb200", "p6e-gb300")
 def check(sources: Sources) -> Iterator[Finding]:
     for block in sources.blocks:
         yield from _google(sources, block) if block.type == "resource" else _pools(sources, block)
+    yield from _mixed(sources)
     for manifest, spec in pools(sources):
         wanted = {str(look(one, "key")): one for one in listed(look(spec, "requirements")) if look(one, "operator") == "In"}
         arch = wanted.get("kubernetes.io/arch")
@@ -44,6 +45,25 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what=f"{manifest.title} wants {', '.join(sorted(stated))}, and its machines are {kinds}: none is ever made",
                 fix=f"Set kubernetes.io/arch to {kinds}.",
             )
+
+
+def _mixed(sources: Sources) -> Iterator[Finding]:
+    """Groups of eksctl whose machines have other numbers of chips: whoever scales them counts all as the first."""
+    for manifest in sources.manifests:
+        for key in ("managedNodeGroups", "nodeGroups") if manifest.kind == "ClusterConfig" else ():
+            for group in listed(manifest.body.get(key)):
+                names = [str(name) for name in listed(look(group, "instanceTypes"))]
+                machines = [known[0] for name in names if (known := machines_named(name))]
+                if len({(one.chips or 0) for one in machines}) > 1 and any(one.chips for one in machines):
+                    stated = ", ".join(f"{one.name} {one.chips or 0}" for one in machines)
+                    yield Finding(
+                        rule="machine-chip",
+                        weight=Weight.MEDIUM,
+                        path=manifest.path,
+                        line=line_of(group, "instanceTypes"),
+                        what=f"node group {look(group, 'name')} mixes machines with other numbers of chips ({stated})",
+                        fix="Make a group for each size: an autoscaler takes all machines of a group for equal.",
+                    )
 
 
 def _architectures(key: str, values: object) -> set[str]:

@@ -14,6 +14,9 @@ from chipwise.auditor.terraform import inner, line_inside, machine_groups, text_
 
 ABOUT = "machines with accelerators have their driver"
 _BARE = re.compile(r"(?:AL2|AL2023|BOTTLEROCKET)_(?:x86_64|ARM_64|x86_64_STANDARD|ARM_64_STANDARD)")
+_AMI = re.compile(r"data\.aws_ami\.(\w+)\.")
+_PLAIN = re.compile(r"ubuntu/images|ubuntu-minimal|al2023-ami-2|al2023-ami-\*|amzn2-ami-hvm|debian-|RHEL-", re.IGNORECASE)
+_INSTALLS = ("nvidia", "cuda", "rocm", "neuron")
 _FIX = "Take the variant with drivers: AL2023_x86_64_NVIDIA, AL2023_x86_64_NEURON or BOTTLEROCKET_x86_64_NVIDIA."
 
 
@@ -36,11 +39,41 @@ def check(sources: Sources) -> Iterator[Finding]:
                             what=f"{block.title} comes without a driver: something else must install one",
                             fix='Set gpu_driver_version = "DEFAULT", unless a DaemonSet installs another.',
                         )
+    yield from _plain_systems(sources)
     for resource in resources_of(sources, "AWS::EKS::Nodegroup"):
         properties = resource.properties
         system = _bare(properties.get("AmiType"), listed(look(properties, "InstanceTypes")))
         if system is not None:
             yield _finding(resource.path, line_of(properties, "AmiType"), resource.name, system)
+
+
+def _plain_systems(sources: Sources) -> Iterator[Finding]:
+    """Groups of eksctl and single machines whose system is one that comes without drivers."""
+    for manifest in sources.manifests:
+        for key in ("managedNodeGroups", "nodeGroups") if manifest.kind == "ClusterConfig" else ():
+            for group in listed(manifest.body.get(key)):
+                family = str(look(group, "amiFamily") or "")
+                names = [str(name) for name in (look(group, "instanceType"), *listed(look(group, "instanceTypes"))) if name]
+                if family.startswith("Ubuntu") and not look(group, "ami") and any(map(accelerated, names)):
+                    yield _finding(manifest.path, line_of(group, "amiFamily"), f"node group {look(group, 'name')}", family)
+    images = {one.labels[1]: one for one in sources.blocks if one.type == "data" and one.labels[:1] == ("aws_ami",)}
+    for block in sources.blocks:
+        machine = text_of(block.body.get("instance_type"))
+        source = _AMI.search(text_of(block.body.get("ami")))
+        image = images.get(source[1]) if source else None
+        if block.labels[:1] != ("aws_instance",) or image is None or not accelerated(machine):
+            continue
+        patterns = [text_of(value) for one in inner(image.body, "filter") for value in listed(one.get("values"))]
+        started = str(block.body.get("user_data") or "").lower()
+        if any(_PLAIN.match(pattern) for pattern in patterns) and not any(sign in started for sign in _INSTALLS):
+            yield Finding(
+                rule="machine-driver",
+                weight=Weight.HIGH,
+                path=block.path,
+                line=line_inside(sources, block, "ami"),
+                what=f"{block.title} is a {machine}, and its image ({patterns[0]}) has no driver for it",
+                fix="Take a Deep Learning Base AMI, or install the driver in user_data.",
+            )
 
 
 def _bare(system: Any, machines: Any) -> str | None:

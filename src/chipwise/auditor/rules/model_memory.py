@@ -5,14 +5,14 @@ The least that it needs is counted: weights at the stated precision and one sequ
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from chipwise.auditor.commands import TENSOR, Number, Word, number_of, value_of, words_of_container
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.hardware import chips_for, chips_named, machines_for
 from chipwise.auditor.models import known, model_of, model_of_task, weight_bytes
 from chipwise.auditor.pods import Pod, chips_of, pods_of, title_of, variables
-from chipwise.auditor.source import Located, Sources
+from chipwise.auditor.source import Located, Sources, mapped
 from chipwise.auditor.tasks import Task, tasks_of
 from chipwise.auditor.workloads import group_of
 from chipwise.workload.model.decoder import DecoderShape
@@ -37,15 +37,24 @@ def check(sources: Sources) -> Iterator[Finding]:
             continue
         size = _device_bytes(pod)
         for container in pod.mains:
-            share = value_of(words_of_container(container), _SHARE)
-            if share and _number(share) > _MOST_SHARE:
-                message = f"{title_of(pod, container)} takes {share.text} of the memory: nothing is left for peaks"
-                yield _finding(pod, share.line, message, "Set 0.95 or less.")
+            yield from _greedy(pod.owner.path, title_of(pod, container), words_of_container(container))
             slices = [float(mig[1]) * 1e9 for name in chips_of(container) if (mig := _MIG.fullmatch(name))]
             if slices or size:
                 yield from _fits(pod, container, min(slices) if slices else size)
     for task in tasks_of(sources):
         yield from _task(task)
+        yield from _greedy(task.path, "the task", task.words)
+    for compose in sources.compose:
+        for name, service in mapped(compose.body.get("services")).items():
+            if isinstance(service, Located):
+                yield from _greedy(compose.path, f"service {name}", words_of_container(service))
+
+
+def _greedy(path: str, title: str, words: Sequence[Word]) -> Iterator[Finding]:
+    share = value_of(words, _SHARE)
+    if share and _number(share) > _MOST_SHARE:
+        message = f"{title} takes {share.text} of the memory: nothing is left for peaks"
+        yield Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=share.line, what=message, fix="Set 0.95 or less.")
 
 
 def _task(task: Task) -> Iterator[Finding]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from chipwise.auditor.ecs import task_definitions
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.machines import accelerated
-from chipwise.auditor.pods import node_labels, pods_of, title_of, words_of
+from chipwise.auditor.pods import Pod, node_labels, pods_of, title_of, variables, words_of
 from chipwise.auditor.source import Located, Sources, line_of, listed, look, mapped
+from chipwise.auditor.tasks import Task, tasks_of
 from chipwise.auditor.terraform import inner, line_inside, rows_of, text_of
 
 ABOUT = "accelerators are asked for where there are some"
@@ -18,6 +20,10 @@ _DEVICE_IMAGES = re.compile(
     r"(?:^|/)(?:vllm/vllm-openai|vllm/vllm-openai-rocm|lmsysorg/sglang|huggingface/text-generation-inference|rocm/vllm)[:@]|nvcr\.io/nim/"
 )
 _GPU_ASKED = re.compile(r'"?type"?\s*[=:]\s*"GPU"')
+_VISIBLE = ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+_GPU_PARTITION = re.compile(r"gpu|[ahv]\d00|l40s?|mi\d{3}", re.IGNORECASE)
+_ASKS = re.compile(r"^#SBATCH\s+(?:--gpus|-G|--gres|--gpus-per-task|--exclusive|--tres)", re.MULTILINE)
+_ON_DEVICES = ("cuda", "vllm", "torchrun", "nvidia-smi", "deepspeed")
 _COMPUTE = "eks.amazonaws.com/compute-type"
 
 
@@ -36,6 +42,9 @@ def check(sources: Sources) -> Iterator[Finding]:
                 message = f"{title_of(pod, container)} runs {image} and asks for no accelerator"
                 fix = "Add nvidia.com/gpu (or the device that it is made for) to its limits."
                 yield _finding(pod.owner.path, line_of(container, "image"), message, fix)
+        yield from _runtime_only(pod) if id(pod.owner) not in served else ()
+    for script in tasks_of(sources):
+        yield from _partition(script)
     for compose in sources.compose:
         for name, service in mapped(compose.body.get("services")).items():
             devices = look(service, "deploy", "resources", "reservations", "devices") or look(service, "gpus")
@@ -49,6 +58,27 @@ def check(sources: Sources) -> Iterator[Finding]:
         if pod.chips and "fargate" in node_labels(pod.spec).get(_COMPUTE, ()):
             message = f"{pod.owner.title} asks for accelerators on Fargate, which has none"
             yield _finding(pod.owner.path, line_of(pod.spec, "nodeSelector", _COMPUTE), message)
+
+
+def _runtime_only(pod: Pod) -> Iterator[Finding]:
+    """The runtime of NVIDIA without a device: what it shows is nothing, or what belongs to others."""
+    settings = {name for container in pod.containers for name, _, _ in variables(container)}
+    has_device = settings & set(_VISIBLE) or pod.spec.get("resourceClaims") or any(_claims(one) for one in pod.containers)
+    if pod.spec.get("runtimeClassName") == "nvidia" and pod.owner.kind != "DaemonSet" and not has_device:
+        message = f"{pod.owner.title} takes the runtime nvidia and asks for no GPU"
+        line = line_of(pod.spec, "runtimeClassName")
+        also = tuple((pod.owner.path, line_of(one, "resources", "limits")) for one in pod.mains)
+        yield replace(_finding(pod.owner.path, line, message, "Add nvidia.com/gpu to its limits."), also=also)
+
+
+def _partition(task: Task) -> Iterator[Finding]:
+    """A batch script in a partition of GPUs: Slurm gives it none that it does not ask for."""
+    body, text = task.manifest.body, str(task.manifest.body.get("run"))
+    name = str(body.get("partition") or "")
+    asks = _ASKS.search(text) or look(body, "resources", "accelerators")
+    if _GPU_PARTITION.search(name) and not asks and any(sign in text for sign in _ON_DEVICES):
+        message = f"the task runs in the partition {name} and asks for no GPU: Slurm gives it none"
+        yield _finding(task.path, line_of(body, "partition"), message, "Add #SBATCH --gpus-per-node=1, or --gres=gpu:1.")
 
 
 def _batch(sources: Sources) -> Iterator[Finding]:

@@ -30,6 +30,10 @@ _SIGNS = (
     (re.compile(r"\bAccountKey=[A-Za-z0-9+/]{60,}={0,2}"), "an Azure storage key"),
     (re.compile(r"\bdop_v1_[a-f0-9]{60,}"), "a DigitalOcean token"),
     (re.compile(r"\w+://[^\s:/@$<{\"']+:(?!\$|\{|<|x{3}|\*{3}|pass|changeme)[^\s:/@$<{\"']{6,}@"), "a password in an address"),
+    (
+        re.compile(r"--(?:requirepass|masterauth|password|admin-password)[= ]+[\"']?(?!pass|changeme|your)[\w!@%^*-]{8,}"),
+        "a password of a command",
+    ),
     (re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b"), "a Google API key"),
     (re.compile(r"\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{32,}"), "a key of a model provider"),
     (re.compile(r"\bnvapi-[A-Za-z0-9_-]{40,}"), "an NVIDIA API key"),

@@ -7,15 +7,30 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from chipwise.auditor.commands import PORT, number_of, words_of_container, words_of_text
+from chipwise.auditor.commands import PORT, Number, number_of, words_of_container, words_of_text
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, pods_of, title_of
-from chipwise.auditor.source import Instruction, Located, Manifest, Sources, line_of, listed, look, mapped, walk, whole_number
+from chipwise.auditor.source import (
+    Instruction,
+    Located,
+    LocatedList,
+    Manifest,
+    Sources,
+    line_of,
+    listed,
+    look,
+    mapped,
+    walk,
+    whole_number,
+)
+from chipwise.auditor.tasks import Task, tasks_of
 from chipwise.auditor.terraform import inner, text_of
 from chipwise.auditor.workloads import LabelledPods, same_space
 
 ABOUT = "probes, services and routes use ports that are listened on"
 _LOCAL_PORT = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):(\d{2,5})")
+_ADDRESS = re.compile(r"https?://([A-Za-z][\w-]*):(\d{2,5})")
+_USUAL = {"vllm/vllm-openai": 8000, "lmsysorg/sglang": 30000, "ollama/ollama": 11434}
 _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 _METHODS = ("httpGet", "tcpSocket", "grpc")
 _SERVERS = (
@@ -35,6 +50,10 @@ def check(sources: Sources) -> Iterator[Finding]:
         yield from _own(pod)
     for file in sources.dockerfiles:
         yield from _image(file)
+    for compose in sources.compose:
+        yield from _compose(compose)
+    for task in tasks_of(sources):
+        yield from _task(task)
     pods = LabelledPods(sources)
     for service in (one for one in sources.manifests if one.kind == "Service"):
         yield from _service(service, pods)
@@ -92,6 +111,43 @@ def _image(file: tuple[Instruction, ...]) -> Iterator[Finding]:
         if asked and ports and not asked & ports:
             message = f"the health check asks port {_list(asked)}, and the command listens on {_list(ports)}"
             yield _finding(health.path, health.line, message, "Ask the port that the program listens on.")
+
+
+def _compose(compose: Manifest) -> Iterator[Finding]:
+    """Published ports, and addresses that services have of each other."""
+    services = {str(name): one for name, one in mapped(compose.body.get("services")).items() if isinstance(one, Located)}
+    listening = {name: number.value for name, one in services.items() if (number := _opened(one))}
+    for name, service in services.items():
+        for index, port in enumerate(listed(service.get("ports"))):
+            inside = whole_number(str(port).rpartition(":")[2].partition("/")[0]) if isinstance(port, str) else 0
+            if name in listening and inside and inside != listening[name]:
+                message = f"service {name} listens on {listening[name]}, and its port {inside} is published"
+                ports = service["ports"]
+                line = ports.lines[index] if isinstance(ports, LocatedList) else line_of(service, "ports")
+                yield _finding(compose.path, line, message, f"Publish {listening[name]}.", Weight.HIGH)
+        settings = service.get("environment")
+        for key, value in mapped(settings).items():
+            line = line_of(settings, key)
+            for host, port in _ADDRESS.findall(str(value)):
+                if host in listening and int(port) != listening[host]:
+                    message = f"service {name}: {key} leads to port {port} of {host}, which listens on {listening[host]}"
+                    yield _finding(compose.path, line, message, f"Use {host}:{listening[host]}.", Weight.HIGH)
+
+
+def _opened(service: Located) -> Number | None:
+    """By its flag, or as its engine does without one."""
+    words, image = words_of_container(service), str(service.get("image") or "")
+    usual = next((port for sign, port in _USUAL.items() if sign in image), 0)
+    return number_of(words, PORT) or (Number(usual, line_of(service)) if usual and "PORT" not in str(service) else None)
+
+
+def _task(task: Task) -> Iterator[Finding]:
+    """A service of SkyPilot, which asks its replicas on the port of its resources."""
+    resources, flag = task.manifest.body.get("resources"), number_of(task.words, PORT)
+    port = whole_number(look(resources, "ports"))
+    if "service" in task.manifest.body and flag and port and port != flag.value:
+        message = f"the service asks replicas on port {port}, and they listen on {flag.value}"
+        yield _finding(task.path, line_of(resources, "ports"), message, f"Set ports: {flag.value}.", Weight.HIGH)
 
 
 def _is_server(texts: list[str]) -> bool:

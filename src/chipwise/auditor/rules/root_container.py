@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, is_device_plugin, pods_of, title_of
-from chipwise.auditor.source import Sources, line_of, look, mapped
+from chipwise.auditor.source import Sources, line_of, listed, look, mapped
 from chipwise.auditor.terraform import holds_containers, rows_of
 
 ABOUT = "containers run as a user without rights"
 _RULE = "root-container"
 _PRIVILEGED = re.compile(r'(?:^|[\s{,])"?privileged"?\s*[=:]\s*true\b')
+_FOLDERS = re.compile(r"(?:(?:/?bin/)?sh -e?c )?(?:(?:chown|chmod|mkdir)\b[^;&|`$]*(?:&&|;)?\s*)+")
 _TPU = "google.com/tpu"
 _WORKFLOWS = ("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate")
 
@@ -81,7 +82,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     compose.path, line_of(service, "privileged"), f"service {name} is privileged", "Drop privileged."
                 )
             user = str(look(service, "user") or "")
-            if not user or user.partition(":")[0] in ("root", "0"):
+            if (not user or user.partition(":")[0] in ("root", "0")) and not _gives_folders(look(service, "command")):
                 yield _finding(
                     compose.path,
                     line_of(service, "user"),
@@ -89,6 +90,12 @@ def check(sources: Sources) -> Iterator[Finding]:
                     'Set user: "10001".',
                     Weight.MEDIUM,
                 )
+
+
+def _gives_folders(command: object) -> bool:
+    """All it does is to give folders to another user and to end, which root alone may do."""
+    words = [str(word) for word in listed(command)] if isinstance(command, list) else [str(command or "")]
+    return _FOLDERS.fullmatch(" ".join(words)) is not None
 
 
 def _of_workflow(pod: Pod) -> object:

@@ -15,6 +15,15 @@ _PLAIN = ("runc", "crun", "youki", "kata", "kata-qemu", "kata-clh", "kata-fc", "
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources, partial=True):
         name = str(pod.spec.get("runtimeClassName") or "")
+        if name == "nvidia" and pod.chips and not any(chip.startswith("nvidia.com/") for chip in pod.chips):
+            yield Finding(
+                rule="runtime-class",
+                weight=Weight.HIGH,
+                path=pod.owner.path,
+                line=line_of(pod.spec, "runtimeClassName"),
+                what=f"{pod.owner.title} has {', '.join(sorted(pod.chips))} and the runtime of another maker",
+                fix="Drop runtimeClassName.",
+            )
         if name in _PLAIN and any(chip.startswith("nvidia.com/") for chip in pod.chips):
             yield Finding(
                 rule="runtime-class",

@@ -6,15 +6,30 @@ import re
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.machines import pools
 from chipwise.auditor.pods import Pod, pods_of
 from chipwise.auditor.source import Located, Sources, line_of, listed, look, whole_number
 
 ABOUT = "pods have time to drain before they are ended"
 DEFAULT_S = 30
+SHORTEST_NODE_S = 120
+_SPAN = re.compile(r"(\d{1,6})([smh])")
 _SLEEP = re.compile(r"(?:^|[\s/;&])sleep\s+(\d{1,6})s?\b")
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    for manifest, spec in pools(sources):
+        limit = _SPAN.fullmatch(str(spec.get("terminationGracePeriod") or ""))
+        seconds = int(limit[1]) * {"s": 1, "m": 60, "h": 3600}[limit[2]] if limit else None
+        if seconds is not None and seconds < SHORTEST_NODE_S:
+            yield Finding(
+                rule="short-grace",
+                weight=Weight.MEDIUM,
+                path=manifest.path,
+                line=line_of(spec, "terminationGracePeriod"),
+                what=f"{manifest.title} ends a machine {seconds} s after it begins to drain, whatever its pods still need",
+                fix="Give it more than the longest grace of a pod; budgets are not asked either once it is over.",
+            )
     for pod in pods_of(sources):
         stated = pod.spec.get("terminationGracePeriodSeconds")
         grace = DEFAULT_S if stated is None else whole_number(stated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from chipwise.auditor.cloudformation import resources_of
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.machines import accelerated, accelerated_google, pools
 from chipwise.auditor.models import model_of_task, weight_bytes
+from chipwise.auditor.pods import Pod, pods_of
 from chipwise.auditor.quantity import quantity
 from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look, walk, whole_number
 from chipwise.auditor.tasks import Task, tasks_of
@@ -16,6 +18,7 @@ from chipwise.auditor.terraform import google_pools, inner, line_inside, machine
 
 ABOUT = "machines with accelerators have room for their images"
 _ENOUGH_GB = 50
+_PULL = re.compile(r"ollama (?:pull|run) [\w./-]+:(\d{1,3}(?:\.\d)?)b")
 
 
 def check(sources: Sources) -> Iterator[Finding]:
@@ -48,6 +51,8 @@ def check(sources: Sources) -> Iterator[Finding]:
                 yield _finding(resource.path, line_of(disk, "VolumeSize"), message)
     for task in tasks_of(sources):
         yield from _downloads(task)
+    for pod in pods_of(sources):
+        yield from _pulled(pod)
     for block in sources.blocks:
         for name, group in machine_groups(block) if block.type == "module" else ():
             types = [text_of(one) for one in listed(group.get("instance_types"))]
@@ -65,6 +70,11 @@ def check(sources: Sources) -> Iterator[Finding]:
             if any(map(accelerated, types)) and not _large(block.body.get("disk_size")):
                 line = line_inside(sources, block, "disk_size")
                 yield _finding(block.path, line, f"{block.title} leaves machines with accelerators a small disk")
+        azure = block.labels[:1] == ("azurerm_kubernetes_cluster_node_pool",)
+        stated, machine = block.body.get("os_disk_size_gb"), text_of(block.body.get("vm_size"))
+        if azure and stated is not None and "Standard_N" in machine and not _large(stated):
+            line = line_inside(sources, block, "os_disk_size_gb")
+            yield _finding(block.path, line, f"{block.title} leaves machines with accelerators a small disk")
         if block.labels[:1] == ("google_container_node_pool",):
             for node in inner(block.body, "node_config"):
                 google = accelerated_google(text_of(node.get("machine_type"))) or bool(inner(node, "guest_accelerator"))
@@ -101,6 +111,21 @@ def _downloads(task: Task) -> Iterator[Finding]:
         line = line_of(resources, "disk_size")
         fix = f"Set disk_size to {weights + 2 * _ENOUGH_GB:.0f} or more."
         yield Finding(rule="small-disk", weight=Weight.MEDIUM, path=task.path, line=line, what=message, fix=fix)
+
+
+def _pulled(pod: Pod) -> Iterator[Finding]:
+    """Models that Ollama is told to fetch, against the claims of a set; it keeps them in about five bits."""
+    text = str(pod.spec)
+    weights = sum(float(size) * 0.6 for size in _PULL.findall(text))
+    claims = [one for one in listed(look(pod.owner.body, "spec", "volumeClaimTemplates")) if isinstance(one, Located)]
+    for claim in claims if weights else ():
+        request = look(claim, "spec", "resources", "requests")
+        size = quantity(look(request, "storage"))
+        if len(claims) == 1 and size is not None and size / 1e9 < weights:
+            message = f"{pod.owner.title} fetches models of about {weights:.0f} GB into {size / 1e9:.0f}"
+            fix = f"Ask for {2 * weights:.0f}Gi or more."
+            line = line_of(request, "storage")
+            yield Finding(rule="small-disk", weight=Weight.MEDIUM, path=pod.owner.path, line=line, what=message, fix=fix)
 
 
 def _sizes(value: Any) -> Iterator[tuple[str, Any]]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from chipwise.auditor.commands import Word, value_of, words_of_container, words_of_text
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import Pod, is_spot, pods_of, words_of
-from chipwise.auditor.source import Sources, line_of, listed, look, mapped, whole_number
+from chipwise.auditor.pods import Pod, is_spot, pods_in, pods_of, words_of
+from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, mapped, whole_number
 from chipwise.auditor.tasks import tasks_of
 
 _GONE = ("/tmp", "/dev/shm", "/scratch/local", "/local_scratch")
@@ -41,6 +41,9 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what=f"{pod.owner.title} runs on spot machines, and nothing says that it saves its work",
                 fix="Mount a volume for checkpoints (or set a URL), and let the program resume from the newest.",
             )
+    for manifest in sources.manifests:
+        if manifest.kind in ("MPIJob", "RayJob"):
+            yield from _ends_with_pods(manifest)
     for task in tasks_of(sources):
         for place in _saved_at(task.words) if task.nodes > 1 or "requeue" in task.manifest.body else ():
             if place.text.startswith(_GONE) and "use_spot" not in str(look(task.manifest.body, "resources")):
@@ -62,6 +65,35 @@ def check(sources: Sources) -> Iterator[Finding]:
                 line=line_of(manifest.body, "resources", "use_spot"),
                 what="the task runs on spot machines, and nothing says that it saves its work",
                 fix="Mount a bucket for checkpoints.",
+            )
+
+
+def _ends_with_pods(manifest: Manifest) -> Iterator[Finding]:
+    """What a job over several pods saves to a folder of each: nobody finds it when it has ended."""
+    pods = list(pods_in(manifest))
+    if not pods or any(is_spot(pod.spec) for pod in pods):
+        return
+    empty: dict[str, int] = {}
+    for pod in pods:
+        volumes = {str(look(one, "name")): one for one in listed(pod.spec.get("volumes"))}
+        for mount in (mount for container in pod.mains for mount in listed(container.get("volumeMounts"))):
+            volume = volumes.get(str(look(mount, "name")))
+            if look(volume, "emptyDir") is not None:
+                empty[str(look(mount, "mountPath")).rstrip("/") + "/"] = line_of(volume, "emptyDir")
+    entry = look(manifest.body, "spec", "entrypoint")
+    words = [word for pod in pods for container in pod.mains for word in words_of_container(container)]
+    words += words_of_text(str(entry), line_of(manifest.body, "spec", "entrypoint")) if entry else []
+    for place in _saved_at(words):
+        folder = next((one for one in empty if (place.text.rstrip("/") + "/").startswith(one)), None)
+        if folder is not None or place.text.startswith(_GONE):
+            yield Finding(
+                rule=_RULE,
+                weight=Weight.MEDIUM,
+                path=manifest.path,
+                line=place.line,
+                what=f"{manifest.title} saves its work to {place.text}, which each pod has for itself and loses as it ends",
+                fix="Save it to a volume that all pods share, or to a URL.",
+                also=((manifest.path, empty[folder]),) if folder is not None else (),
             )
 
 

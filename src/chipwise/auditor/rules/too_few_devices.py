@@ -17,9 +17,10 @@ from chipwise.auditor.commands import (
     Word,
     number_of,
     words_of_container,
+    words_of_text,
 )
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import Pod, chips_of, node_labels, pods_of, title_of
+from chipwise.auditor.pods import Pod, chips_of, node_labels, pods_in, pods_of, title_of
 from chipwise.auditor.sagemaker import variants_of
 from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look, mapped, whole_number
 from chipwise.auditor.tasks import Task, tasks_of
@@ -59,6 +60,8 @@ def check(sources: Sources) -> Iterator[Finding]:
             yield from _split(task.path, "the task", task.words, task.devices, task.nodes)
             yield from _launchers(task)
     for manifest in sources.manifests:
+        if manifest.kind == "RayJob":
+            yield from _ray_job(manifest)
         if manifest.kind == "RayService":
             yield from _ray(manifest, sources)
     for variant in variants_of(sources):
@@ -103,6 +106,22 @@ def _is_probed(container: Located) -> int:
     """The line of its devices."""
     limits = look(container, "resources", "limits") or look(container, "resources", "requests")
     return next((line_of(limits, name) for name in chips_of(container)), line_of(container, "resources"))
+
+
+def _ray_job(manifest: Manifest) -> Iterator[Finding]:
+    """Workers that take a device each, against all that the cluster may have."""
+    spec = manifest.body.get("spec")
+    words = words_of_text(str(look(spec, "entrypoint") or ""), line_of(spec, "entrypoint"))
+    workers = number_of(words, ("--num-workers", "--num_workers"))
+    on_devices = any(word.text.partition("=")[0] in ("--use-gpu", "--use_gpu") for word in words)
+    devices = 0
+    for pod in pods_in(manifest):
+        group = next((one for one in reversed(pod.above) if "rayStartParams" in one), None)
+        replicas = max(whole_number(look(group, "maxReplicas")), whole_number(look(group, "replicas")), 1)
+        devices += replicas * sum(count for name, count in pod.chips.items() if name in _GPUS)
+    if workers and on_devices and devices and workers.value > devices:
+        message = f"{manifest.title} starts {workers.value} workers with a GPU each, and its cluster has {devices}"
+        yield _finding(manifest.path, workers.line, message, workers.value)
 
 
 def _ray(manifest: Manifest, sources: Sources) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import pods_of
 from chipwise.auditor.source import Sources, line_of, listed, look
 from chipwise.auditor.tasks import tasks_of
-from chipwise.auditor.terraform import holds_containers, rows_of
+from chipwise.auditor.terraform import holds_containers, inner, line_inside, rows_of, text_of
 
 ABOUT = "images have a version"
 _MOVING = ("", "latest", "main", "master", "nightly", "dev", "develop", "edge", "head", "HEAD", "unstable", "canary")
@@ -47,6 +47,11 @@ def check(sources: Sources) -> Iterator[Finding]:
             written = _WRITTEN.search(row)
             if written and "$" not in written[1] and _loose(written[1]):
                 yield _finding(block.path, number, f"{block.title}: {written[1]} has no fixed version")
+    for block in sources.blocks:
+        for image in inner(block.body, "source_image_reference"):
+            if text_of(image.get("version")) == "latest":
+                line = line_inside(sources, block, "version")
+                yield _finding(block.path, line, f"{block.title}: its system is whatever is newest when it is made")
     for manifest in sources.compose:
         services = manifest.body.get("services")
         for name, service in services.items() if isinstance(services, dict) else ():

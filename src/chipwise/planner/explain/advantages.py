@@ -25,6 +25,7 @@ def advantage_words(winner: Choice, cheaper: Choice, advantages: Sequence[Advant
         Advantage.FEWER: f"{winner.machines:,}, not {cheaper.machines:,}",
         Advantage.LESS_PORTING: f"{winner.chip}, not {cheaper.chip}",
         Advantage.HEADROOM: f"the other has {cheaper.headroom or 0.0:.1%}",
+        Advantage.KNOWN: f"{cheaper.chip} was not",
         Advantage.SURER: f"the other: {cheaper.doubt}" if cheaper.doubt else "",
     }
     names = {Advantage.HEADROOM: f"the full {Serve.model_fields['headroom'].default:.0%} of headroom"}

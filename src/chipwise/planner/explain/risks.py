@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from chipwise.catalog.offer import Purchase
 from chipwise.planner import quotas
-from chipwise.planner.defaults import FULL_MEMORY, SCARCE
+from chipwise.planner.defaults import FULL_MEMORY, SCARCE, UNKNOWN_TIMES
 from chipwise.planner.explain.words import EDGE, leading_layers, software_of
 from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.choice import Choice
@@ -78,6 +78,9 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         yield f"the machines have {percent_words(carried)} chance of carrying the load"
     elif alone < UNSURE:
         yield f"the latency goals have {percent_words(alone)} chance of being met: measure before you rely on them"
+    fold = max(winner.rate_spread**2, winner.high_s / max(winner.low_s, 1e-9))
+    if fold > UNKNOWN_TIMES:
+        yield f"its speed is known to a factor of {fold:.2g} only: measure it first"
     if winner.needs_porting:
         yield f"{winner.chip} needs porting to {software_of(winner.family)}"
     for quota, needed in quotas.raises(plan):

@@ -230,7 +230,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         peak=job.rate if online else 0.0,
         chance=rows.chance[back] if job.goals else None,
         unasked=rows.precision.look_up(lambda name: float(name in unasked))[back] > 0 if unasked else None,
-        reach=reach_of(extended, work, ground.fleet.catalog, rules) if online else None,
+        reach=reach_of(extended, work, ground.fleet.catalog) if online else None,
         data=work.data,
     )
     splits = rows.counts if online else np.array([len(machine_counts(each, limits)) for each in chips.tolist()], dtype=np.intp)

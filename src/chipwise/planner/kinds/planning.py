@@ -98,6 +98,7 @@ def _assembled(
             split=way.split,
             memory_share=way.memory_share,
             provenance=way.provenance,
+            related=way.related,
             rate=way.rate,
             planned=way.rate if way.planned is None else way.planned,
             headroom=way.headroom,
@@ -129,6 +130,7 @@ def _assembled(
         following=_following(question) if monthly else None,
         peak=table.peak,
         chance=_chances(ways),
+        unasked=np.array([way.unasked for way in ways]) if any(way.unasked for way in ways) else None,
         reach=_reach(question, fleet) if monthly and question.work.traffic else None,
         data=question.work.data,
     )
@@ -174,7 +176,7 @@ def _apart(ground: Ground, ways: Sequence[Way]) -> dict[str, Reason]:
 def _reach(question: Question, fleet: Fleet) -> Reach | None:
     from chipwise.planner.load.regions import reach_of
 
-    return reach_of(question.known, question.work, fleet.catalog, question.rules)
+    return reach_of(question.known, question.work, fleet.catalog)
 
 
 def _layered(question: Question) -> Callable[[Rows], Array] | None:

@@ -18,7 +18,6 @@ import numpy as np
 
 from chipwise.calibration.anchored import Anchored
 from chipwise.errors import BadInput
-from chipwise.perf.arrays import column
 from chipwise.perf.kernels.edge import ON_CHIP
 from chipwise.perf.model import CARRIED, Estimate
 from chipwise.perf.power import Utilisation
@@ -26,7 +25,7 @@ from chipwise.perf.published_vision import FORMATS
 from chipwise.perf.queueing import UTILISATION
 from chipwise.perf.seen import FORMULA
 from chipwise.perf.under_load import HIGHEST_USED
-from chipwise.planner.chances import carried, chance_within, sure_factor
+from chipwise.planner.chances import carried, chance_of, sure_factor
 from chipwise.planner.defaults import SPARED_COST, spared_headroom
 from chipwise.planner.fleet import placed
 from chipwise.planner.kinds.planning import plan_ways
@@ -69,6 +68,8 @@ from chipwise.workload.kinds import Batch, Serve
 from chipwise.workload.model.shape import Shape
 from chipwise.workload.schedule import Bursts
 
+_SELDOM = ("fp8", "fp4")  # formats for language models: others run in them only where nothing else is allowed
+NARROWER = "int8"  # looked at for what it would save
 HALVINGS = 18  # of the span of rates: to a tenth of a percent
 _OF_A_SAMPLE = ("input_tokens", "output_tokens", "precision")
 
@@ -77,7 +78,7 @@ def sampled_by_shape(
     question: Question, ground: Ground, model: str, settings: Mapping[str, Any], precisions: Sequence[str] = ()
 ) -> Callable[[int], Sampled | Cannot]:
     """What is asked of a shape's chip, if it can do it. Names are resolved once per chip of the catalog. Of `precisions` that
-    the limits allow the usual one of a chip is taken, else the first that it has."""
+    the limits allow the fastest of a chip is taken, of equally fast ones the usual."""
 
     @cache
     def of_chip(chip: str) -> Sampled | Cannot:
@@ -86,8 +87,8 @@ def sampled_by_shape(
             return cannot
         if wanted is None and precisions:
             usual = usual_precision(None, part, settings["task"])
-            able = [one for one in (usual, *precisions) if one in precisions and part.runs(one)]
-            wanted = next((one for one in able if one in FORMATS), None)
+            able = [one for one in (usual, *precisions) if one in precisions and part.runs(one) and one in FORMATS]
+            wanted = max([one for one in able if one not in _SELDOM] or able, key=part.rate, default=None)
             if wanted is None:
                 return Cannot(NoPrecision(tuple(precisions), tuple(part.rates), chip), passed=FORMAT)
         if wanted is not None and not part.runs(wanted):
@@ -107,6 +108,36 @@ def sampled_by_shape(
         return fitted_copy(ask, ground.fleet.shapes[index].chips)
 
     return of_shape
+
+
+def _in_formats(
+    question: Question,
+    ground: Ground,
+    model: str,
+    settings: Mapping[str, Any],
+    work: Serve | Batch,
+    ways_of: Callable[[int, Sampled], Ways],
+) -> Callable[[int], Ways]:
+    """Of every shape the ways in the format that is asked for, or usual; where none is stated, those in int8 beside them. There
+    are hundreds of sizes of processors: in int8 they are looked at where nothing else may be used."""
+    of_shape = sampled_by_shape(question, ground, model, settings, tuple(map(str, work.limits.precision)))
+    stated = settings.get("precision") is not None or bool(work.limits.precision)
+    narrower = None if stated else sampled_by_shape(question, ground, model, {**settings, "precision": NARROWER})
+    kinds = {ground.fleet.part(index).kind for index in ground.shapes}
+    worth = kinds if kinds == {"cpu"} else kinds - {"cpu"}
+
+    def ways_in_formats(index: int) -> Ways:
+        ask = of_shape(index)
+        ways = ask if isinstance(ask, Cannot) else ways_of(index, ask)
+        if isinstance(ask, Cannot) or isinstance(ways, Cannot) or narrower is None:
+            return ways
+        if ask.precision == NARROWER or ask.part.kind not in worth:
+            return ways
+        beside = narrower(index)
+        other = beside if isinstance(beside, Cannot) else ways_of(index, beside)
+        return ways if isinstance(other, Cannot) else [*ways, *(replace(way, unasked=True) for way in other)]
+
+    return ways_in_formats
 
 
 def rate_of(work: Serve, settings: Mapping[str, Any], goals: Mapping[float, float]) -> float:
@@ -173,19 +204,15 @@ def serving_ways(
     settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load} | sizes_of(work)
     check_sizes(ground.known.find_model(model), settings)
     settings |= {"task": "serve", "power_watts": work.limits.power_watts}
-    of_shape = sampled_by_shape(question, ground, model, settings, tuple(map(str, work.limits.precision)))
     goals = _goals(work)
-    speeds: dict[tuple[str, float], tuple[float, float, float, float | None]] = {}
-    curves: dict[tuple[str, float], Curve] = {}
-    fewer: dict[tuple[str, float], AtLess] = {}
-    passes: dict[tuple[str, float, float], Estimate] = {}
+    speeds: dict[tuple[str, float, str], tuple[float, float, float, float | None]] = {}
+    curves: dict[tuple[str, float, str], Curve] = {}
+    fewer: dict[tuple[str, float, str], AtLess] = {}
+    passes: dict[tuple[str, float, str, float], Estimate] = {}
 
-    def ways_of(index: int) -> Ways:
+    def ways_of(index: int, ask: Sampled) -> Ways:
         shape = ground.fleet.shapes[index]
-        ask = of_shape(index)
-        if isinstance(ask, Cannot):
-            return ask
-        place = (ask.part.name, ask.together)
+        place = (ask.part.name, ask.together, ask.precision)
         if place not in speeds:
             curve = curves[place] = sample_curve(ask)
             fastest = float(np.min(curve.seconds))
@@ -234,9 +261,11 @@ def serving_ways(
         use = ask.utilisation(batch / ask.together, float(speed.value[0]))
         way = service_way(question, index, machines, copies, answers, use, rate)
         way = replace(way, headroom=headroom, at_less=less)
-        return [replace(way, precision=ask.precision, provenance=provenance_of(ask), memory_share=share)]
+        return [
+            replace(way, precision=ask.precision, provenance=provenance_of(ask), related=is_related(ask), memory_share=share)
+        ]
 
-    return ways_of
+    return _in_formats(question, ground, model, settings, work, ways_of)
 
 
 class Answers(NamedTuple):
@@ -278,7 +307,7 @@ def service_way(
 
 def lone_chance(goals: Mapping[float, float], seconds: float, spread: float) -> float | None:
     """That a request alone, which takes as long whatever its share of all, is answered within every goal."""
-    return float(chance_within(column(min(goals.values())), column(seconds), column(spread))[0]) if goals else None
+    return chance_of(min(goals.values()), seconds, spread) if goals else None
 
 
 def machines_for(question: Question, work: Serve, chips: int, inside: int, copies: float) -> int | Cannot:
@@ -306,6 +335,11 @@ def provenance_of(ask: Sampled) -> str:
     return "interpolated" if ask.alike and ask.part.kind != "edge" else FORMULA
 
 
+def is_related(ask: Sampled) -> bool:
+    """Whether programs that write down speech were measured on chips of this maker."""
+    return ask.programs is not None and (ask.part.vendor, ask.part.kind) in ask.programs.measured_on
+
+
 def plan_batch(question: Question, work: Batch) -> Plan:
     known, model, kind = known_model(Ask(question.known, question.path, "", {}), work)
     question = replace(question, known=known)
@@ -313,19 +347,15 @@ def plan_batch(question: Question, work: Batch) -> Plan:
     load, notes = load_of(Ask(known, question.path, "", {}), work)
     settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load} | sizes_of(work)
     check_sizes(ground.known.find_model(model), settings)
-    of_shape = sampled_by_shape(question, ground, model, settings | {"task": "serve"}, tuple(map(str, work.limits.precision)))
-    speeds: dict[tuple[str, float], tuple[float, float, float]] = {}
-    uses: dict[tuple[str, float], Utilisation] = {}
+    speeds: dict[tuple[str, float, str], tuple[float, float, float]] = {}
+    uses: dict[tuple[str, float, str], Utilisation] = {}
 
-    def ways_of(index: int) -> Ways:
+    def ways_of(index: int, ask: Sampled) -> Ways:
         shape = ground.fleet.shapes[index]
-        ask = of_shape(index)
-        if isinstance(ask, Cannot):
-            return ask
         counts = machine_counts(question, shape.chips)
         if not len(counts):
             return no_count(question, shape.chips)
-        place = (ask.part.name, ask.together)
+        place = (ask.part.name, ask.together, ask.precision)
         if place not in speeds:
             curve = sample_curve(ask)
             batch = float(curve.batches[int(np.argmax(curve.batches / curve.seconds))])
@@ -347,6 +377,7 @@ def plan_batch(question: Question, work: Batch) -> Plan:
                 split=Copies(int(counts[row]) * copies, int(ask.table_ways)),
                 memory_share=None,
                 provenance=provenance_of(ask),
+                related=is_related(ask),
                 rate=value,
                 replicas=int(counts[row]) * copies,
                 use=uses[place],
@@ -361,4 +392,6 @@ def plan_batch(question: Question, work: Batch) -> Plan:
         unit="million items",
         notes=(*size_notes(kind, work), *_speech_notes(known, kind), *notes),
     )
-    return noted(plan_ways(question, ground, table, ways_of))
+    return noted(
+        plan_ways(question, ground, table, _in_formats(question, ground, model, settings | {"task": "serve"}, work, ways_of))
+    )

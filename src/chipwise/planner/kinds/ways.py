@@ -55,9 +55,11 @@ class Way:
     low: float
     high: float
     precision: str = ""
+    unasked: bool = False  # a narrower number format than was asked for
     split: Split = UNSPLIT
     memory_share: float | None = None
     provenance: str = "formula"
+    related: bool = False  # such work was measured on other chips of the same maker
     rate: float | None = None  # of one replica
     planned: float | None = None  # the part of it that replicas are counted by; None: all
     headroom: float | None = None  # above the load, where it is a hair less than asked for

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,7 +66,7 @@ def nearer_first(known: Known, work: Common, rules: Rules) -> list[Common]:
 
 def _nearest_s(known: Known, work: Common, rules: Rules) -> float:
     """Of the regions that rules on providers and places leave."""
-    reach = reach_of(known, work, known.catalog, rules)
+    reach = reach_of(known, work, known.catalog)
     assert reach is not None
     return min(
         (
@@ -76,41 +76,32 @@ def _nearest_s(known: Known, work: Common, rules: Rules) -> float:
             and region.provider not in rules.avoided_providers
             and (rules.regions is None or region.key in rules.regions)
             and region.key not in rules.avoided_regions
-            and (not rules.on_countries or rules.permitted(region))
+            and rules.permits(region)
         ),
         default=float("inf"),
     )
 
 
-def reach_of(known: Known, work: Common, catalog: Catalog, rules: Rules) -> Reach | None:
+def reach_of(known: Known, work: Common, catalog: Catalog) -> Reach | None:
     """How far every region is from the users; None where nothing is said of traffic."""
     if network_s(work) <= 0:
         return None
     origins, _ = origins_of(known, work.traffic)
-    seconds, nearest = np.full(len(catalog.regions), np.inf), {}
-    for at, region in enumerate(catalog.regions):
-        countries = rules.permitted(region) if rules.on_countries else region.countries
-        trips = {country: _trip(region, country, origins, catalog.data) for country in countries or ("",)}
-        country = min(trips, key=lambda one: trips[one])
-        seconds[at] = trips[country]
-        if region.selectable and country:
-            nearest[at] = country
+    points = [_points(region, catalog.data) for region in catalog.regions]
+    trips = iter(common_trip_s(origins, [point for some in points for point in some]))
+    farthest = [max((next(trips) for _ in some), default=float("inf")) for some in points]
+    seconds = np.array([0.0 if one.on_site else trip for one, trip in zip(catalog.regions, farthest, strict=True)])
     names = [place_name(one) for one in work.traffic]
     users = " and ".join(names) if len(names) <= 2 else "the users"
-    return Reach(
-        seconds=seconds, users=users, limit_s=work.limits.round_trip or np.inf, nearest=nearest, allowance_s=network_s(work)
-    )
+    return Reach(seconds=seconds, users=users, limit_s=work.limits.round_trip or np.inf, allowance_s=network_s(work))
 
 
-def _trip(region: Region, country: str, origins: Sequence[Origin], data: Path) -> float:
-    """By its coordinates; else by the point of its country that is farthest away."""
-    if region.on_site:
-        return 0.0
+def _points(region: Region, data: Path) -> list[tuple[float, float]]:
+    """Where it may be: its coordinates; else the points of its country, of which the farthest away counts."""
     if region.latitude is not None and region.longitude is not None:
-        return common_trip_s(origins, [(region.latitude, region.longitude)])[0]
-    points = [(one.latitude, one.longitude) for one in standing_for(data, country)] if country else []
-    known = [(lat, lon) for lat, lon in points if lat is not None and lon is not None]
-    return max(common_trip_s(origins, known)) if known else float("inf")
+        return [(region.latitude, region.longitude)]
+    standing = standing_for(data, region.country) if region.country else ()
+    return [(one.latitude, one.longitude) for one in standing if one.latitude is not None and one.longitude is not None]
 
 
 def distance_notes(work: Common, plan: Plan) -> tuple[str, ...]:

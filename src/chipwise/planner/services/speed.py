@@ -169,6 +169,13 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
             by_kind[kind] = DoesNotFit(model, f"{ways} x {chip}", precision, float(lack[index]))
             continue
         lone = {(name, ways): places for (name, ways, many), places in groups.items() if many == 1}
+        alone = {
+            key: {metric: dict(zip(shares, _slowest(by_row, places), strict=True)) for metric, (shares, by_row) in warm.items()}
+            for key, places in lone.items()
+        }
+        spread = {
+            key: {name: max(by_row[at] for at in places) for name, by_row in spreads.items()} for key, places in lone.items()
+        }
         by_kind[kind] = tuple(
             Speed(
                 precision=name,
@@ -180,11 +187,8 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
                 },
                 weights_bytes=weights[places[0]],
                 memory_bytes=weights[places[0]],
-                alone={
-                    metric: dict(zip(shares, _slowest(by_row, lone[name, ways]), strict=True))
-                    for metric, (shares, by_row) in warm.items()
-                },
-                spread={metric: max(by_row[at] for at in lone[name, ways]) for metric, by_row in spreads.items()},
+                alone=alone[name, ways],
+                spread=spread[name, ways],
             )
             for (name, ways, concurrency), places in fitting.items()
         )

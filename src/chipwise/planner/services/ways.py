@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-import numpy as np
-
 from chipwise.errors import BadInput
 from chipwise.money.break_even import ReplicaSet
 from chipwise.money.serverless import BESIDE_MEMORY_BYTES, BESIDE_VCPUS, Service
 from chipwise.money.serverless_cost import Bill, Container, Levels, Traffic, cold_start, cost, over_a_day
-from chipwise.planner.chances import chance_within
+from chipwise.planner.chances import chance_of
 from chipwise.planner.limits import Rules
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.abilities import Unpredicted
@@ -93,10 +91,11 @@ def best_way(demand: Demand, service: Service, fast: Bounded) -> Way | Reason:
         busy = demand.rate * demand.peak * demand.bursts * speed.seconds
         if speed.concurrency > max(fewest, 8 * busy + 1):  # room that nobody fills costs speed and saves nothing
             continue
-        if best is not None and _unsure(demand, speed) is not None:
+        unsure = _unsure(demand, speed)
+        if best is not None and unsure is not None:
             continue
         for warm in WARM:
-            way = _way(demand, service, speed, warm)
+            way = _way(demand, service, speed, warm, unsure)
             if not isinstance(way, Way):
                 reason = way
                 break
@@ -114,7 +113,7 @@ def by_the_day(demand: Demand, way: Way) -> Way:
         return way
     traffic = replace(way.traffic, burstiness=demand.bursts)
     bill = over_a_day(way.service, traffic, way.container, demand.day)
-    goals, missed, meets_cold = _against_goals(demand, way.speed, bill)
+    goals, missed, meets_cold = _against_goals(demand, way.speed, bill, _unsure(demand, way.speed))
     return replace(way, traffic=traffic, bill=bill, goals=goals, missed=missed, meets_cold=meets_cold)
 
 
@@ -150,7 +149,7 @@ def _excess(way: Way) -> float:
     return max((one.predicted_s / one.limit_s for one in way.goals), default=0.0)
 
 
-def _way(demand: Demand, service: Service, speed: Speed, warm: int) -> Way | Unpredicted:
+def _way(demand: Demand, service: Service, speed: Speed, warm: int, unsure: UnsureLatency | None) -> Way | Unpredicted:
     traffic = Traffic(demand.rate, speed.seconds, speed.concurrency, demand.peak * demand.bursts)
     container = Container(speed.memory_bytes, image_bytes(service), speed.weights_bytes, minimum_instances=warm)
     if speed.vcpus is not None:
@@ -159,7 +158,7 @@ def _way(demand: Demand, service: Service, speed: Speed, warm: int) -> Way | Unp
         bill = cost(service, traffic, container)
     except BadInput as error:
         return Unpredicted(error.message)
-    goals, missed, meets_cold = _against_goals(demand, speed, bill)
+    goals, missed, meets_cold = _against_goals(demand, speed, bill, unsure)
     return Way(
         service=service,
         speed=speed,
@@ -175,7 +174,7 @@ def _way(demand: Demand, service: Service, speed: Speed, warm: int) -> Way | Unp
 def _unsure(demand: Demand, speed: Speed) -> UnsureLatency | None:
     """As of machines: a request alone must keep the goals as surely as is asked."""
     chances = [
-        float(chance_within(np.array([limit]), np.array([speed.alone[metric][share]]), np.array([speed.spread[metric]]))[0])
+        chance_of(limit, speed.alone[metric][share], speed.spread[metric])
         for metric, share, limit in demand.goals
         if metric in speed.spread and metric in speed.alone
     ]
@@ -184,7 +183,7 @@ def _unsure(demand: Demand, speed: Speed) -> UnsureLatency | None:
 
 
 def _against_goals(
-    demand: Demand, speed: Speed, bill: Bill
+    demand: Demand, speed: Speed, bill: Bill, unsure: UnsureLatency | None
 ) -> tuple[tuple[Held, ...], tuple[MissesLatency | UnsureLatency, ...], bool]:
     """Of all requests a share starts cold: a goal for more than the others is a goal for cold ones."""
     goals: list[Held] = []
@@ -213,7 +212,7 @@ def _against_goals(
             by_cold = True
             reason = replace(reason, cold_share=cold, cold_start_s=(start.low, start.middle, start.high))
         missed.append(reason)
-    if not missed and (unsure := _unsure(demand, speed)) is not None:
+    if not missed and unsure is not None:
         missed.append(unsure)
     return tuple(goals), tuple(missed), by_cold
 

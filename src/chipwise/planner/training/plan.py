@@ -19,6 +19,7 @@ from chipwise.planner.ground import asked_goals, ground_for, shapes_offered, sto
 from chipwise.planner.limits import allowed
 from chipwise.planner.pricing import Checkpoint, Work, price, tally
 from chipwise.planner.rules import rules_of
+from chipwise.planner.training import recipe
 from chipwise.planner.training import search as learning
 from chipwise.planner.training.missing import memory_of_learning, reason_of, unable
 from chipwise.planner.training.splits import LearningJob
@@ -60,6 +61,7 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
         optimizer=work.optimizer.value,
         precisions=(work.precision.value,),
         recompute=(RECOMPUTE[work.recompute.value],) if work.recompute is not None else (0, 1, 2),
+        by_recipe=recipe.is_taken(work),
     )
     rules = rules_of(extended, work.limits)
     ok = allowed(ground.fleet, rules, ground.market.prices)

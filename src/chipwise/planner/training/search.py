@@ -93,7 +93,7 @@ def search(job: LearningJob, fleet: Fleet, model: Model, shapes: Sequence[int], 
         counts = [count for count in machine_counts(chips, chip_limits) if count <= reach[index]]
         for count, precision in product(counts, job.precisions):
             if has(part, precision, job.method):
-                fitting = tables[precision].of(count * chips, chips, part.kind != "tpu", fleet.shapes[index].memory_bytes)
+                fitting = tables[precision].of(count * chips, chips, part.kind, fleet.shapes[index].memory_bytes)
                 if fitting.splits:
                     rows.append((index, count, precision, fitting))
     return _fastest(job, fleet, model, tables, rows)

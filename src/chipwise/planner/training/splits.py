@@ -18,6 +18,7 @@ from chipwise.perf.setup import FULL, NONE, SELECTIVE, TrainingSetup
 from chipwise.perf.transformer import Layer, Transformers
 from chipwise.planner.defaults import FULL_MEMORY
 from chipwise.planner.fleet import Index
+from chipwise.planner.training import recipe
 from chipwise.planner.values.split import TrainingSplit
 
 WIDEST_TENSOR, DEEPEST_PIPELINE = 8, 16
@@ -38,6 +39,7 @@ class LearningJob:
     optimizer: str
     precisions: tuple[str, ...]
     recompute: tuple[int, ...] = (NONE, SELECTIVE, FULL)
+    by_recipe: bool = False  # run by the program that comes with our images, on GPUs (`training/recipe.py`)
 
 
 COLUMNS = tuple(column.name for column in fields(TrainingSplit))
@@ -76,6 +78,7 @@ class Splits:
     """All ways to spread a job over each number of chips; their memory per chip."""
 
     def __init__(self, job: LearningJob, precision: str, sizes: Sequence[int], model: Model) -> None:
+        self._job = job
         blocks = list(_blocks(job, sizes))
         lengths = np.array([len(inner) for _, inner in blocks], dtype=np.intp)
         outer = np.array([fixed for fixed, _ in blocks], dtype=np.float64).reshape(-1, 5)
@@ -95,27 +98,36 @@ class Splits:
         fresh = np.any(fixed[1:] != fixed[:-1], axis=1) | (self.table[1:, PP] > 1) | (size[1:] != size[:-1])
         self._last = np.append(fresh, True) if larger_is_no_slower(model) else np.ones(len(self.table), dtype=bool)
         self._worth: dict[float, NDArray[np.bool_]] = {}
-        self._found: dict[tuple[int, int, bool, float], SplitSummary] = {}
+        self._found: dict[tuple[int, int, str, float], SplitSummary] = {}
 
-    def of(self, size: int, node: int, piped: bool, capacity: float) -> SplitSummary:
-        """Nobody cuts layers into stages on TPUs (`piped` False): their stacks shard instead. What fills a chip's memory to the
-        brim counts only where nothing else fits."""
+    def of(self, size: int, node: int, kind: str, capacity: float) -> SplitSummary:
+        """Of chips of a kind. Nobody cuts layers into stages on TPUs: their stacks shard instead. What fills a chip's memory to
+        the brim counts only where nothing else fits, and what our own program cannot run only where it could run nothing."""
         first, last = self._bounds[size]
         if first == last:
             return SplitSummary(0, np.zeros(0, dtype=np.intp), 0.0)
-        key = (size, min(node, WIDEST_TENSOR), piped, capacity)
+        key = (size, min(node, WIDEST_TENSOR), kind, capacity)
         entry = self._found.get(key)
         if entry is None:
             table = self.table[first:last]
             possible = table[:, TP] <= node
-            if not piped:
+            if kind == "tpu":
                 possible &= table[:, PP] == 1
-            fitting = first + np.flatnonzero(possible & self._fitting(FULL_MEMORY * capacity)[first:last])
-            if not len(fitting):
-                fitting = first + np.flatnonzero(possible & self._fitting(capacity)[first:last])
+            preferred = [possible & self._runs_as_it_is(table, capacity)] if self._job.by_recipe and kind == "gpu" else []
+            fitting = np.zeros(0, dtype=np.intp)
+            for rows, room in product([*preferred, possible], (FULL_MEMORY * capacity, capacity)):
+                if not len(fitting):
+                    fitting = first + np.flatnonzero(rows & self._fitting(room)[first:last])
             short = 0.0 if len(fitting) or not possible.any() else float(self.memory[first:last][possible].min()) - capacity
             entry = self._found[key] = SplitSummary(int(np.count_nonzero(possible)), fitting, short)
         return entry
+
+    def _runs_as_it_is(self, table: Array, capacity: float) -> NDArray[np.bool_]:
+        """Rows that our own program can run."""
+        uncut: NDArray[np.bool_] = (table[:, [TP, PP, CP, EP]] == 1).all(axis=1)
+        if not recipe.loads(self._job.method, 2.0 * self._job.layer.parameters, capacity):
+            uncut &= table[:, SHARD] < 2
+        return uncut
 
     def _fitting(self, capacity: float) -> NDArray[np.bool_]:
         """Rows that fit while the next micro-batch of the same split does not."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
 
@@ -18,7 +17,6 @@ class Reach:
     seconds: Array  # by region: the round trip that nearly all of the traffic stays within; infinite: its place is not known
     users: str  # "Germany"
     limit_s: float = inf  # the longest that may be
-    nearest: Mapping[int, str] = field(default_factory=dict)  # by region that is sold in several countries: which is nearest
     allowance_s: float = 0.0  # what goals of latency leave for it, where the place is not known
 
     def of(self, region: int) -> float | None:

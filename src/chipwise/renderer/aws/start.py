@@ -25,8 +25,10 @@ from chipwise.renderer.aws.parts import (
 from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.boot import boot_script
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.shards import in_shards
 from chipwise.renderer.launch.starting import RENDEZVOUS_PORT, apart, part_reason, run_machines
+from chipwise.renderer.launch.timing import grace_seconds
 from chipwise.renderer.limits import EC2_PACKED
 from chipwise.renderer.program_files import ShellSetting
 from chipwise.units import GIB
@@ -127,16 +129,15 @@ def _options(deployment: Deployment) -> list[str]:
         options += ["--device", "/dev/infiniband", "--ulimit", "memlock=-1"]
     for key, value in settings(deployment).items():
         options += ["--env", f"{key}={value}"]
-    return [*options, "--rm"] if deployment.form is Form.JOB else [*options, "--restart", "unless-stopped", "--detach"]
+    if deployment.form is Form.JOB:
+        return [*options, "--rm"]
+    return [*options, "--stop-timeout", str(grace_seconds(deployment)), "--restart", "unless-stopped", "--detach"]
 
 
 def _reasons(deployment: Deployment) -> dict[str, str]:
-    software = deployment.software
     if in_shards(deployment) or (divided(deployment) and apart(deployment)):
         return {"COMMAND": "\n".join([*part_reason(deployment), *_results_reason(deployment)])}
-    lines = (
-        [] if software.is_custom or software.engine else ["The usual program of its kind: put your own into program.command."]
-    )
+    lines = [note] if (note := program_note(deployment)) else []
     lines += _results_reason(deployment)
     if divided(deployment):
         lines.append(f"RUN, from 0, tells it which of {parts(deployment)} runs is its own. One that fails stops no other.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from chipwise.renderer.bucket_rights import listed
 from chipwise.renderer.cluster.pod import Object, namespace_of
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.yaml_text import Yaml
@@ -35,10 +36,10 @@ def buckets(deployment: Deployment) -> tuple[BucketUse, ...]:
 def policy(deployment: Deployment) -> Object:
     statements: list[Yaml] = []
     for use in buckets(deployment):
-        arn, path = f"arn:aws:s3:::{use.bucket}", f"{use.prefix}/*" if use.prefix else "*"
+        arn, path = f"arn:aws:s3:::{use.bucket}", listed(use.prefix) if use.prefix else "*"
         listing: Object = {"Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": [arn]}
         if use.prefix:
-            listing["Condition"] = {"StringLike": {"s3:prefix": [f"{use.prefix}*"]}}
+            listing["Condition"] = {"StringLike": {"s3:prefix": [path]}}
         actions = ["s3:GetObject", *(["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"] if use.writes else [])]
         statements += [listing, {"Effect": "Allow", "Action": actions, "Resource": [f"{arn}/{path}"]}]
     return {"Version": "2012-10-17", "Statement": statements}

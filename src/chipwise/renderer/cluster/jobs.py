@@ -8,6 +8,7 @@ from chipwise.renderer.cluster.pod import RENDEZVOUS_PORT, Object, meta, namespa
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch import nodes
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.shards import in_shards
 from chipwise.renderer.launch.starting import (
     SHARD_DIGITS,
@@ -96,8 +97,8 @@ def _meeting(deployment: Deployment, pod_count: int, first: str) -> Yaml:
         f"The first pod hosts the meeting point, and all wait {PATIENCE_S // 3600} h for a machine that comes late or in place"
         " of a lost one."
     )
-    if not deployment.software.is_custom:
-        reason += "\nThe usual program of its kind: put your own into program.command of the workload."
+    if note := program_note(deployment):
+        reason += f"\n{note}"
     return Noted(["/bin/sh", "-c", kubernetes("\n".join(lines) + "\n")], reason)
 
 
@@ -105,8 +106,8 @@ def _why_ranks(deployment: Deployment, starter: tuple[str, ...]) -> str:
     reason = f"One rank for each {'chip of the run' if '-np' in starter else 'core, as Open MPI counts them'}."
     if "--bind-to" in starter:
         reason += " Not bound to cores: runs beside it on the machine would be bound to the same ones."
-    if not deployment.software.is_custom:
-        reason += "\nThe usual program of its kind: put your own into program.command of the workload."
+    if note := program_note(deployment):
+        reason += f"\n{note}"
     return reason
 
 

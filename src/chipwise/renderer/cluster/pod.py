@@ -19,7 +19,8 @@ from chipwise.renderer.cluster.accelerators import (
     tpu_selector,
 )
 from chipwise.renderer.deployment import Deployment, Form, Volume
-from chipwise.renderer.launch.health import start_seconds
+from chipwise.renderer.launch.health import start_seconds, waited_for
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import by_torchrun
 from chipwise.renderer.launch.timing import FORGET_S, SPARE_S, before_stop_seconds, drains, grace_seconds
 from chipwise.renderer.layout import candidates, meets, uses_efa
@@ -191,10 +192,9 @@ def container(deployment: Deployment, command: Yaml) -> Object:
         )
     elif software.image.endswith(":latest"):
         image = Noted(software.image, "No release of it is known to us: pin it by digest after the first pull.")
-    hint = "The usual program of its kind: put your own into program.command of the workload."
+    hint = "" if isinstance(command, Noted) else program_note(deployment)
     fields: Object = {"name": "main", "image": image}
-    usual = not (software.is_custom or software.engine or isinstance(command, Noted))
-    fields["command"] = _locking(deployment, Noted(command, hint) if usual else command) if command else command
+    fields["command"] = _locking(deployment, Noted(command, hint) if hint else command) if command else command
     env: list[Yaml] = [{"name": "HOME", "value": "/tmp"}]
     if "USER" not in dict(software.env):
         reason = "No image has this user in its passwd: libraries that ask for its name find it here."
@@ -266,7 +266,7 @@ def _probes(deployment: Deployment) -> Object:
         "startupProbe": check
         | {
             "periodSeconds": 10,
-            "failureThreshold": Noted(wait, "Weights come at 150 MB/s at first, then load."),
+            "failureThreshold": Noted(wait, waited_for(deployment.node.kind)),
         },
         "readinessProbe": check | _patience(software.engine),
         "livenessProbe": check | {"periodSeconds": 15, "timeoutSeconds": 5, "failureThreshold": 4},

@@ -18,6 +18,7 @@ from chipwise.renderer.functions.needs import (
     weights,
 )
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.limits import LAMBDA
 from chipwise.renderer.program_files import Setting, python_files
 from chipwise.renderer.sold import sold_as
@@ -67,8 +68,7 @@ def function_files(deployment: Deployment) -> list[File]:
 
 def _usual(deployment: Deployment) -> str:
     hint = "It finds the object's address in OBJECT_URL."
-    usual = "The usual program of its kind: put your own into program.command of the workload."
-    return hint if deployment.software.is_custom else f"{usual}\n{hint}"
+    return "\n".join(line for line in (program_note(deployment), hint) if line)
 
 
 def _for_processors(deployment: Deployment) -> int:

@@ -1,11 +1,13 @@
 """The program that fine-tunes a model where the workload brings none: for what it is written, its settings, its packages.
 
-It runs data parallel, each GPU with the whole model or with a shard of it (ZeRO, by PyTorch's fully_shard); plans that cut it
-by tensors or layers need a program of yours.
+It runs data parallel, each GPU with the whole model or with a shard of it (ZeRO, by PyTorch's fully_shard); the planner makes
+plans for it (`planner/training/recipe.py`), and those that cut a model by tensors or layers need a program of the user's own.
+Weights of four bits on AMD's GPUs were not tried: bitsandbytes has kernels for them and lists them as supported.
 """
 
 from __future__ import annotations
 
+from chipwise.planner.training import recipe
 from chipwise.planner.values.split import TrainingSplit
 from chipwise.renderer.deployment import Deployment, FineTuning
 from chipwise.renderer.file import File
@@ -18,8 +20,6 @@ CHECKPOINT_S = 1800.0  # where nothing says how often machines are lost
 OPTIMIZERS = ("adamw", "adamw-8bit", "adafactor", "sgd")
 SHARDED_OPTIMIZERS = ("adamw", "sgd")
 EIGHT_BITS = "adamw-8bit"
-LOADABLE = 0.85  # of a GPU, by weights that are not divided yet
-FOUR_BITS = 0.29  # of 16-bit weights, with their scales, and with embeddings that stay as they are
 # The newest that the program was run with.
 _PACKAGES = ("transformers==5.17.0", "peft==0.21.0", "accelerate==1.15.0")
 _BITS = "bitsandbytes==0.50.2"
@@ -29,27 +29,32 @@ _ANY_STORE = "fsspec==2026.9.0"
 
 def is_written(deployment: Deployment) -> bool:
     """Whether the program comes with the image."""
+    return not obstacle(deployment)
+
+
+def obstacle(deployment: Deployment) -> str:
+    """Why it is not written, as the end of a sentence; empty: it is."""
     wanted, split, software = deployment.finetuning, deployment.split, deployment.software
-    if wanted is None or software.is_custom or software.purpose != "pytorch" or not isinstance(split, TrainingSplit):
-        return False
-    if deployment.node.kind != "gpu" or deployment.model is None or not software.built:
-        return False
-    data_parallel = split.tp == split.pp == split.cp == split.ep == 1
-    if wanted.method == "qlora" and deployment.node.vendor != "NVIDIA":
-        return False  # not tried: weights of four bits on ROCm
-    if sharded(deployment) and not _divisible(deployment, wanted):
-        return False
-    return data_parallel and wanted.optimizer in OPTIMIZERS
+    if wanted is None or software.is_custom or not software.built or deployment.model is None:
+        return "the workload brings a program, an image or a model of its own"
+    if software.purpose != "pytorch" or deployment.node.kind != "gpu":
+        return f"ours is for PyTorch on GPUs and {deployment.node.chip} has another stack"
+    if not isinstance(split, TrainingSplit) or (split.tp, split.pp, split.cp, split.ep) != (1, 1, 1, 1):
+        return "ours gives each GPU the whole model or a shard of it, and this plan cuts it by tensors, layers or experts"
+    if wanted.optimizer not in OPTIMIZERS:
+        return f"ours has no optimizer {wanted.optimizer}"
+    return _undivided(deployment, wanted) if sharded(deployment) else ""
 
 
-def _divisible(deployment: Deployment, wanted: FineTuning) -> bool:
-    """Whether shards can be made: states of eight bits are no tensors that are divided (adapters are few, and take plain ones),
+def _undivided(deployment: Deployment, wanted: FineTuning) -> str:
+    """Why shards cannot be made: states of eight bits are no tensors that are divided (adapters are few, and take plain ones),
     and each GPU reads all weights of four bits before it gives the others' away."""
-    known = SHARDED_OPTIMIZERS if wanted.method == "full" else (*SHARDED_OPTIMIZERS, EIGHT_BITS)
-    weights = deployment.model.weight_bytes if deployment.model is not None else None
-    room = deployment.node.chip_memory_bytes
-    loads = wanted.method != "qlora" or bool(weights and room and FOUR_BITS * weights < LOADABLE * room)
-    return wanted.optimizer in known and loads
+    model, room = deployment.model, deployment.node.chip_memory_bytes
+    if wanted.optimizer not in (SHARDED_OPTIMIZERS if wanted.method == "full" else (*SHARDED_OPTIMIZERS, EIGHT_BITS)):
+        return f"states of {wanted.optimizer} are not divided over GPUs"
+    if model is None or not model.weight_bytes or not room or not recipe.loads(wanted.method, model.weight_bytes, room):
+        return "each GPU would have to read all weights of four bits before they are divided, and has no room for them"
+    return ""
 
 
 def sharded(deployment: Deployment) -> int:

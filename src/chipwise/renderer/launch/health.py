@@ -9,9 +9,13 @@ FETCH_BYTES_PER_S = 150e6  # of weights that come from a hub the first time
 LOAD_BYTES_PER_S = 1e9  # from disk to the chips
 MACHINE_S = 600  # until a machine has come to a cluster and pulled an image of some ten GB
 WARM_S = 300  # engines compile kernels and capture graphs before they answer
-# Those that compile whole graphs, one for each shape, take longer with nothing kept: Neuron's guides give the compiler of a
-# model of 20B 1,200 s, and vLLM's say 20 to 30 minutes of a first start on TPUs.
+# Those that compile whole graphs, one for each shape, take longer with nothing kept. Nobody measured these for us: the most
+# that the makers' guides state (Neuron: 1,200 s for a model of 20B; vLLM 0.6 on TPUs: 20 to 30 minutes, 5 with kept graphs).
 COMPILING_S = {"neuron": 1200, "tpu": 1800}
+_COMPILING_WORDS = {
+    "neuron": "Assumed for the compiler: 20 minutes, as Neuron's guide has it of 20B parameters; less with a kept cache.",
+    "tpu": "Assumed for the compiler: 20 to 30 minutes, as vLLM's guide for TPUs has it; about 5 with kept graphs.",
+}
 EVERY_S = 15
 LONGEST_S = 5
 TRIES = 4
@@ -37,6 +41,11 @@ def check_words(deployment: Deployment) -> tuple[str, ...] | None:
 def start_seconds(deployment: Deployment) -> int:
     """Until failures count: the time to fetch the weights as the hub has them, to load them, and to compile and warm up."""
     return loading_seconds(deployment.model, deployment.node.kind)
+
+
+def waited_for(kind: str) -> str:
+    """What `start_seconds` is made of on this kind of device, for readers of a probe."""
+    return "\n".join(filter(None, ("Weights come at 150 MB/s at first, then load.", _COMPILING_WORDS.get(kind, ""))))
 
 
 def loading_seconds(model: Model | None, kind: str) -> int:

@@ -9,6 +9,7 @@ from chipwise.renderer.cluster.accelerators import pod_chips
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import nodes
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import apart, by_torchrun, part_command, part_reason, quoted, torchrun
 from chipwise.renderer.layout import meets, pods
 from chipwise.renderer.limits import KUBERNETES
@@ -45,6 +46,8 @@ def launcher(deployment: Deployment) -> dict[str, str]:
         )
     else:
         words, reason = quoted(deployment.software.command), nodes.REASON
+    if not apart(deployment) and (note := program_note(deployment)):
+        reason = f"{reason}\n{note}"
     together = meets(deployment)
     constants = (
         Setting("WORKERS", pods(deployment)),

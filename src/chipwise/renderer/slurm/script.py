@@ -14,6 +14,7 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import nodes
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import (
     SHARD_DIGITS,
     apart,
@@ -243,8 +244,8 @@ def _work(deployment: Deployment) -> Iterator[str]:
         )
     elif deployment.runs > 1:
         yield "# RUN, from 0, tells the program which of the runs is its own."
-    if not deployment.software.is_custom and not deployment.software.engine and not apart(deployment):
-        yield "# The usual program of its kind: put your own into program.command of the workload."
+    if not apart(deployment) and (note := program_note(deployment)):
+        yield f"# {note}"
     yield "work() {  # what each task runs"
     if apart(deployment):
         per_machine = deployment.per_machine

@@ -13,6 +13,7 @@ from chipwise.renderer.aws.tags import OWNER_TAG, tags
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import apart, part_reason, run_machines
 from chipwise.renderer.limits import BATCH
 from chipwise.renderer.program_files import Setting, python_files
@@ -115,9 +116,7 @@ def _command_reason(deployment: Deployment) -> str:
 def _why_command(deployment: Deployment) -> str:
     if apart(deployment) and divided(deployment):
         return "\n".join(part_reason(deployment))
-    if deployment.software.is_custom or deployment.software.engine:
-        return ""
-    return "The command is the usual one of its kind: put your own into program.command of the workload."
+    return program_note(deployment)
 
 
 def _image(deployment: Deployment) -> list[Setting]:

@@ -12,6 +12,7 @@ from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.health import EVERY_S, LONGEST_S, TRIES, check_words, listens, start_seconds
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import (
     SHARD_DIGITS,
     apart,
@@ -170,7 +171,7 @@ def _service(deployment: Deployment) -> Object:
 def _command(deployment: Deployment) -> Object:
     """Secrets are files in the container; a shell reads them into the settings that the program expects and gives way."""
     software, words = deployment.software, [_text(word) for word in on_one_machine(deployment)]
-    note = "The usual program of its kind: put your own into program.command of the workload."
+    note = program_note(deployment)
     reads = [f'export {key}="$(cat /run/secrets/{_secret_name(name, part)})"' for key, name, part in software.secrets]
     if apart(deployment):
         script = "\n".join(
@@ -179,8 +180,7 @@ def _command(deployment: Deployment) -> Object:
         return {"entrypoint": ["/bin/sh", "-c"], "command": Noted([_text(script)], "\n".join(part_reason(deployment)))}
     if live(deployment):
         words, note = [_text(word) for word in stream_words(deployment)], "\n".join(stream_reason(deployment))
-    plain = (software.is_custom or software.engine) and not live(deployment)
-    command: Yaml = words if plain else Noted(words, note)
+    command: Yaml = Noted(words, note) if note else words
     if not reads:
         return {"entrypoint": [], "command": command}
     shell_words = ["/bin/sh", "-c", _text("; ".join([*reads, 'exec "$@"'])), "main"]

@@ -16,8 +16,9 @@ from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import finetuning
 from chipwise.renderer.launch.health import EVERY_S, LONGEST_S, TRIES, check_words, listens, start_seconds
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import on_one_machine, run_machines
-from chipwise.renderer.layout import uses_efa
+from chipwise.renderer.layout import grouped, uses_efa
 from chipwise.renderer.quoting import dns_name, one_line
 
 FITS = "an image for any job, service or device: CUDA, ROCm, Neuron, TPU or CPU; one for each stage of a pipeline"
@@ -276,12 +277,14 @@ def _service(deployment: Deployment) -> Iterator[str]:
 
 
 def _command(deployment: Deployment) -> Iterator[str]:
-    software = deployment.software
     yield ""
     if finetuning.is_written(deployment):
         yield "# finetune.py and its settings are written beside this file. Your own instead: program.command of the workload."
-    elif not software.is_custom and not software.engine:
-        yield "# The usual program of its kind: put your own into program.command of the workload."
+    elif note := program_note(deployment):
+        yield f"# {note}"
+    elif grouped(deployment):
+        yield "# One copy of the model takes several machines, and this is what each runs: their numbers come from outside, by"
+        yield "# the pods of --to kubernetes, kueue or ray. Alone on one machine it does not start."
     elif run_machines(deployment) > 1:
         yield "# As one machine runs it. Over several, the scheduler's command tells each its number (--to kubernetes, slurm)."
     yield "ENTRYPOINT []"

@@ -13,17 +13,24 @@ from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.health import start_seconds
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import apart, run_machines
 from chipwise.renderer.launch.streams import refuse_streams
+from chipwise.renderer.launch.timing import grace_seconds
 from chipwise.renderer.left_out import without_hours
 from chipwise.renderer.limits import ECS
 from chipwise.renderer.program_files import Setting, python_files
+from chipwise.renderer.quoting import shell
 
 FITS = "services and jobs of single machines on ECS, with GPUs or Neuron chips"
 EXPRESSES = frozenset({"hours"})
 WRITES = ("task-definition.json",)
 STARTS_MACHINES = True
 
+USER = 10001  # of the container: nobody on the machine
+FOLDERS_MIB = 64  # of the container that gives folders to that user
+FOLDERS_IMAGE = "public.ecr.aws/docker/library/busybox:1.37.0"
+JOB_STOP_S = 120  # as long as a spot machine is warned
 MOST_TASKS = 100  # of a job, started one by one
 
 
@@ -91,7 +98,7 @@ def render(deployment: Deployment) -> list[File]:
         Setting("KEEPS", keeps(deployment)),
         Setting("TAGS", tags(deployment)),
     ]
-    title = heading(deployment)
+    title = heading(deployment, program_note(deployment))
     return [
         File("task-definition.json", json.dumps(ECS.document(_task(deployment)), indent=2) + "\n"),
         *python_files("ecs_deploy.py", "ecs_deploy.py", title, constants),
@@ -129,8 +136,12 @@ def _task(deployment: Deployment) -> dict[str, object]:
             {**device, "permissions": [str(right).lower() for right in list(device["permissions"])]}  # type: ignore[call-overload]
             for device in devices(deployment)
         ]
-    extra = {"PARTS": str(parts(deployment))} if apart(deployment) and divided(deployment) else {}
+    nobody = {"HOME": "/tmp", "USER": "app"}  # no image has this user in its passwd
+    extra = {key: value for key, value in nobody.items() if key not in dict(software.env)}
+    if apart(deployment) and divided(deployment):
+        extra["PARTS"] = str(parts(deployment))
     words = command(deployment, "", "localhost")
+    mounts = [{"sourceVolume": one.name, "containerPath": one.path} for one in deployment.volumes if one.url is None]
     inside: dict[str, object] = {
         "name": "main",
         "image": software.image,
@@ -138,13 +149,14 @@ def _task(deployment: Deployment) -> dict[str, object]:
         "entryPoint": words[:1],
         "command": words[1:],
         "cpu": vcpus(deployment) * 1024,
-        "memory": memory_mib(deployment),
+        "memory": memory_mib(deployment) - (FOLDERS_MIB if mounts else 0),
         "environment": environment(deployment, extra),
         "linuxParameters": linux,
-        "stopTimeout": 120,
+        "user": f"{USER}:{USER}",
+        "stopTimeout": grace_seconds(deployment) if deployment.form is Form.SERVICE else JOB_STOP_S,
         "readonlyRootFilesystem": False,
         "privileged": False,
-        "mountPoints": [{"sourceVolume": one.name, "containerPath": one.path} for one in deployment.volumes if one.url is None],
+        "mountPoints": mounts,
         "logConfiguration": {
             "logDriver": "awslogs",
             "options": {
@@ -159,6 +171,10 @@ def _task(deployment: Deployment) -> dict[str, object]:
     if software.port is not None:
         # Port 0: the host chooses one, so that several tasks share a machine; the load balancer is told which.
         inside["portMappings"] = [{"containerPort": software.port, "hostPort": 0, "protocol": "tcp"}]
+    containers = [inside]
+    if mounts:
+        inside["dependsOn"] = [{"containerName": "folders", "condition": "SUCCESS"}]
+        containers.append(_folders(mounts))
     return {
         "family": deployment.name,
         "networkMode": "bridge",
@@ -167,10 +183,25 @@ def _task(deployment: Deployment) -> dict[str, object]:
             "cpuArchitecture": "ARM64" if deployment.node.arch == "arm64" else "X86_64",
             "operatingSystemFamily": "LINUX",
         },
-        "containerDefinitions": [inside],
+        "containerDefinitions": containers,
         "volumes": [
             {"name": volume.name, "host": {"sourcePath": f"/var/lib/chipwise/{volume.name}"}}
             for volume in deployment.volumes
             if volume.url is None
         ],
+    }
+
+
+def _folders(mounts: list[dict[str, str]]) -> dict[str, object]:
+    """Folders of the host, and of a file system, belong to root when they are new: they are given away before the program."""
+    paths = " ".join(shell([mount["containerPath"]]) for mount in mounts)
+    return {
+        "name": "folders",
+        "image": FOLDERS_IMAGE,
+        "essential": False,
+        "user": "0:0",
+        "entryPoint": ["/bin/sh", "-c"],
+        "command": [f"chown {USER}:{USER} {paths}"],
+        "memory": FOLDERS_MIB,
+        "mountPoints": mounts,
     }

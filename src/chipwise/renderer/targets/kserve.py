@@ -28,6 +28,7 @@ WRITES = ("inference.yaml",)
 API = "serving.kserve.io"
 MAIN = "kserve-container"  # by which KServe finds the container that answers
 WAIT_S = 60  # of a request in the queue of a replica, beside its answer
+FORMAT = "huggingface"  # the one whose weights KServe leaves to the program
 KSERVE_S = 600  # that it gives its Deployment to make progress
 # What a ServingRuntime has of a pod; the rest is the InferenceService's.
 _RUNTIME = ("nodeSelector", "affinity", "tolerations", "containers", "volumes")
@@ -79,10 +80,6 @@ def _about(deployment: Deployment) -> str:
     return "\n".join(lines)
 
 
-def _format(deployment: Deployment) -> str:
-    return deployment.software.engine or "custom"
-
-
 def runtime(deployment: Deployment) -> Object:
     pod = _pod(deployment)
     containers = pod["containers"]
@@ -92,7 +89,7 @@ def runtime(deployment: Deployment) -> Object:
     fields = {key: pod[key] for key in _RUNTIME if key in pod}
     main = main | {"securityContext": _rights(pod, main)}
     fields["containers"] = [title | {key: _literal(value) for key, value in main.items() if key != "name"}]
-    formats: list[Yaml] = [{"name": _format(deployment), "version": "1", "autoSelect": False}]
+    formats: list[Yaml] = [{"name": FORMAT, "version": "1", "autoSelect": False}]
     return {
         "apiVersion": f"{API}/v1alpha1",
         "kind": "ServingRuntime",
@@ -145,7 +142,10 @@ def inference_service(deployment: Deployment) -> Object:
         "deploymentStrategy": {"type": "RollingUpdate", "rollingUpdate": Noted(strategy, reason)},
         "labels": labels(deployment),
         **pod,
-        "model": {"modelFormat": {"name": _format(deployment)}, "runtime": deployment.name},
+        "model": {
+            "modelFormat": {"name": Noted(FORMAT, "With another, and no storage, KServe adds an agent for several models.")},
+            "runtime": deployment.name,
+        },
     }
     annotations: Object = {
         f"{API}/deploymentMode": Noted("Standard", "A Deployment: Knative would need leave for volumes and affinity."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.program_files import Setting, python_files
 from chipwise.renderer.quoting import one_line
 
@@ -19,7 +20,13 @@ def render(deployment: Deployment) -> list[File]:
         Setting("TAGS", _tags(deployment)),
         Setting("STAGES", stages),
     )
-    return python_files("track.py", "mlflow_track.py", heading(deployment), settings)
+    return python_files("track.py", "mlflow_track.py", heading(deployment, _programs(deployment)), settings)
+
+
+def _programs(deployment: Deployment) -> str:
+    """Who writes what is run: once for each way."""
+    scripts = [stage for stage in deployment.stages or (deployment,) if stage.software.command[:1] == ("python",)]
+    return "\n".join(dict.fromkeys(note for stage in scripts if (note := program_note(stage))))
 
 
 def _short(text: str) -> str:

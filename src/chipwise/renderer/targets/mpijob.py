@@ -15,6 +15,7 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import mpi
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import STARTERS, apart, mpi_ranks, run_machines
 from chipwise.renderer.quoting import kubernetes
 from chipwise.renderer.yaml_text import Noted, Yaml, document, plain
@@ -136,8 +137,8 @@ def _starting(deployment: Deployment) -> Yaml:
         f"Waits {mpi.PATIENCE_S // 3600} h for a machine that comes late or in place of a lost one; then starts a rank for each"
         " slot\nand hands the settings on. Hosts are known by the job's own key."
     )
-    if not deployment.software.is_custom:
-        reason += "\nThe usual program of its kind: put your own into program.command of the workload."
+    if note := program_note(deployment):
+        reason += f"\n{note}"
     return Noted(["/bin/sh", "-ec", kubernetes(script)], reason)
 
 

@@ -11,9 +11,10 @@ from chipwise.renderer.cluster.pod import Object, meta
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.shards import in_shards
 from chipwise.renderer.launch.starting import alone, part_reason
-from chipwise.renderer.launch.timing import ready_seconds
+from chipwise.renderer.launch.timing import drain_seconds, ready_seconds
 from chipwise.renderer.layout import replica_machines
 from chipwise.renderer.left_out import without_hours
 from chipwise.renderer.limits import KUBERNETES
@@ -93,6 +94,17 @@ def _import_path(deployment: Deployment) -> str | None:
     return words[2] if deployment.software.is_custom and words[:2] == ("serve", "run") and len(words) > 2 else None
 
 
+def _arguments(deployment: Deployment) -> Object:
+    """Of a Serve application of the user's own, as `serve run app:main key=value` gives them. Ray takes them as text."""
+    words = deployment.software.command[3:]
+    if other := next((word for word in words if word.startswith("-") or "=" not in word), None):
+        raise CannotRender(
+            f"{other[:60]!r} is an option of `serve run`, which a RayService does not start with.",
+            remedy="Give only the application and its arguments: [serve, run, app:main, size=large].",
+        )
+    return {key: value for key, _, value in (word.partition("=") for word in words)}
+
+
 def _workers(deployment: Deployment) -> tuple[int, int]:
     """Pods at least and at most. A replica that is larger than a machine takes several."""
     scaling = deployment.scaling
@@ -122,11 +134,7 @@ def _job(deployment: Deployment, minimum: int, maximum: int, launched: bool) -> 
         note = "Starts the command on every worker: torchrun, ranks or parts (see the ConfigMap in namespace.yaml)."
         spec["entrypoint"] = Noted(f"python {launcher.FOLDER}/{launcher.FILE}", note)
     else:
-        note = (
-            "The workload's own command."
-            if deployment.software.is_custom
-            else "The usual program: put yours into program.command."
-        )
+        note = program_note(deployment) or "The workload's own command."
         note = "\n".join(part_reason(deployment)) if in_shards(deployment) else note
         spec["entrypoint"] = Noted(KUBERNETES.script(shell(alone(deployment))), note)
         spec |= _on_worker(deployment)
@@ -190,7 +198,8 @@ def _application(deployment: Deployment) -> Object:
     assert scaling is not None
     fields: Object = {"name": deployment.name, "route_prefix": "/"}
     if path is not None:
-        return fields | {"import_path": path}
+        fields["import_path"] = path
+        return fields | ({"args": arguments} if (arguments := _arguments(deployment)) else {})
     assert model is not None
     replicas: Object = {"min_replicas": scaling.minimum, "max_replicas": scaling.maximum}
     options: Object = {"autoscaling_config": replicas}
@@ -198,6 +207,8 @@ def _application(deployment: Deployment) -> Object:
         replicas["target_ongoing_requests"] = Noted(scaling.busy, f"{scaling.busy_reason}.")
     if scaling.slots is not None:
         options["max_ongoing_requests"] = scaling.slots
+    drain = Noted(drain_seconds(deployment.predicted.longest_s), "For answers that were begun; Ray itself would wait 20 s.")
+    options["graceful_shutdown_timeout_s"] = drain
     replicas["downscale_delay_s"] = Noted(600, "A machine takes minutes to come: do not let it go for a lull.")
     config: Object = {
         "model_loading_config": {

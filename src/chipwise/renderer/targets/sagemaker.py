@@ -11,6 +11,7 @@ from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import nodes
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.shards import PROGRAM, in_shards, shard_arguments
 from chipwise.renderer.launch.starting import apart, part_reason
 from chipwise.renderer.left_out import without_hours
@@ -97,9 +98,7 @@ def _why_arguments(deployment: Deployment) -> str:
         )
         lines = [*part_reason(deployment), f"Answers go to {place}.", "First the program that does so, a word for each line."]
         return "\n".join(lines)
-    if deployment.software.is_custom:
-        return ""
-    return "The usual program of its kind: put your own into program.command of the workload."
+    return program_note(deployment)
 
 
 def _often(deployment: Deployment) -> str:

@@ -7,8 +7,10 @@ import re
 from chipwise.renderer.deployment import BUSY, Deployment, Form, Node, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
-from chipwise.renderer.launch import nodes
+from chipwise.renderer.launch import finetuning, nodes
 from chipwise.renderer.launch.health import listens
+from chipwise.renderer.launch.program_notes import OWN_PROGRAM, program_note
+from chipwise.renderer.launch.sky_chips import CHIP_NAMES
 from chipwise.renderer.launch.starting import (
     RENDEZVOUS_PORT,
     SHARD_DIGITS,
@@ -62,42 +64,15 @@ _CLOUDS = {
 }
 _STORES = {"aws": "s3", "gcp": "gcs", "azure": "azure", "oci": "oci", "nebius": "nebius", "ibm": "ibm"}
 _SCHEMES = {"s3": "s3", "gs": "gcs", "az": "azure"}
-# SkyPilot's names, where they are not ours; a chip that is not here has its name in both.
-_CHIPS = {
-    "V100-16": "V100",
-    "V100-32": "V100-32GB",
-    "V100-PCIe": "V100",
-    "P100-SXM2": "P100",
-    "A100-40": "A100",
-    "A100-40-PCIe": "A100",
-    "A100-80": "A100-80GB",
-    "A100-80-PCIe": "A100-80GB",
-    "H100-SXM": "H100",
-    "H100-PCIe": "H100",
-    "H100-NVL": "H100NVL",
-    "H200-NVL": "H200NVL",
-    "H200-SXM": "H200",
-    "RTX-3090": "RTX3090",
-    "RTX-4090": "RTX4090",
-    "RTX-5090": "RTX5090",
-    "RTX-A4000": "RTXA4000",
-    "RTX-A5000": "RTXA5000",
-    "RTX-A6000": "RTXA6000",
-    "RTX-4000-Ada": "RTX4000-Ada",
-    "RTX-6000-Ada": "RTX6000-Ada",
-    "Quadro-RTX-6000": "RTX6000",
-    "RTX-PRO-6000-SE": "RTXPRO6000",
-    "RTX-PRO-6000-WS": "RTXPRO6000",
-    "Radeon-Pro-V520": "Radeon Pro V520",
-    "Inferentia1": "Inferentia",
-    "Trainium1": "Trainium",
-}
 
 
 def render(deployment: Deployment) -> list[File]:
     _refuse(deployment)
     deployment = whole_machines(deployment)
     task: Object = {"name": deployment.name, "resources": _resources(deployment)}
+    if devices := _devices(deployment):
+        reason = "SkyPilot hands NVIDIA's chips to a container by itself, and no others."
+        task["config"] = {"docker": {"run_options": Noted(devices, reason)}}
     if run_machines(deployment) > 1:
         task["num_nodes"] = run_machines(deployment)
     if deployment.software.built:
@@ -120,11 +95,16 @@ def render(deployment: Deployment) -> list[File]:
     files = [File("task.yaml", document(task, title=f"{heading(deployment)}\n{_usage(deployment)}"))]
     if _job_count(deployment) > 1:
         files.append(File("submit.sh", _submit(deployment), executable=True))
-    return files
+    return [*files, *(finetuning.files(deployment) if finetuning.is_written(deployment) else [])]
 
 
 def _refuse(deployment: Deployment) -> None:
-    node = deployment.node
+    node, software = deployment.node, deployment.software
+    if node.kind == "gpu" and node.vendor == "AMD" and software.built and software.purpose == "pytorch":
+        raise CannotRender(
+            "SkyPilot would install PyTorch on the machine, and a release for AMD's GPUs comes with their drivers' images.",
+            remedy="Give program.image with one of ROCm, or take --to kubernetes or slurm.",
+        )
     match deployment.form:
         case Form.PIPELINE:
             raise CannotRender(
@@ -166,7 +146,18 @@ def accelerator(node: Node, count: int) -> str | None:
         return None
     if node.kind == "tpu":
         return f"{node.machine.lower()}:1" if node.machine.lower().startswith("tpu-") else None
-    return f"{_CHIPS.get(node.chip, node.chip)}:{count if node.share == 1 else f'{node.share:g}'}"
+    return f"{CHIP_NAMES.get(node.chip, node.chip)}:{count if node.share == 1 else f'{node.share:g}'}"
+
+
+def _devices(deployment: Deployment) -> list[Yaml]:
+    """Options of docker for chips of other makers, where the task runs in an image."""
+    node = deployment.node
+    if deployment.software.built or not node.accelerated:
+        return []
+    if node.kind == "neuron":
+        return [f"--device=/dev/neuron{at}" for at in range(node.chips)]
+    amd = node.kind == "gpu" and node.vendor == "AMD"
+    return ["--device=/dev/kfd", "--device=/dev/dri", "--group-add=video", "--group-add=109"] if amd else []
 
 
 def _resources(deployment: Deployment) -> Object:
@@ -281,6 +272,8 @@ def _setup(deployment: Deployment) -> str:
         lines += [f"sudo mkdir -p {' '.join(loose)}", f'sudo chown "$(id -u)" {" ".join(loose)}']
     if software.built:
         lines += [f"pip install {word}" for word in _framework(deployment)]
+        if finetuning.is_written(deployment):
+            lines.append(f"pip install --requirement {finetuning.REQUIREMENTS}")
         if software.requirements is not None:
             lines.append(f"pip install --requirement {software.requirements}")
         if software.framework == "mpi":
@@ -331,8 +324,9 @@ def _run(deployment: Deployment) -> str:
             'for pid in "${pids[@]}"; do wait "$pid"; done',
         ]
         return "\n".join(lines) + "\n"
-    if not deployment.software.is_custom and not deployment.software.engine:
-        lines.append("# The usual program of its kind: put your own into program.command of the workload.")
+    written = f"finetune.py and its settings lie beside this file, in the workdir. {OWN_PROGRAM}"
+    if note := written if finetuning.is_written(deployment) else program_note(deployment):
+        lines.append(f"# {note}")
     if run_machines(deployment) > 1:
         first = 'FIRST="$(echo "$SKYPILOT_NODE_IPS" | head -n 1)"'
         if by_torchrun(deployment):

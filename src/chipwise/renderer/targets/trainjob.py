@@ -15,6 +15,7 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import nodes
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import by_torchrun, processes
 from chipwise.renderer.layout import meets, pods
 from chipwise.renderer.quoting import kubernetes
@@ -134,8 +135,8 @@ def _command(deployment: Deployment) -> Yaml:
     words = [kubernetes(word) for word in deployment.software.command]
     if by_torchrun(deployment):
         reason = "It finds number, place and meeting point in PET_... settings, which the controller sets."
-        if not deployment.software.is_custom:
-            reason += "\nThe usual program of its kind: put your own into program.command of the workload."
+        if note := program_note(deployment):
+            reason += f"\n{note}"
         return Noted(["torchrun", *words[1:]], reason)
     return Noted(words, nodes.REASON) if nodes.counts(deployment) else words
 

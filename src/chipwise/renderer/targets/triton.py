@@ -9,6 +9,7 @@ from chipwise.planner.values.split import SampleTrainingSplit
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.timing import drain_seconds
 from chipwise.renderer.quoting import one_line
 from chipwise.renderer.serving import script
 from chipwise.renderer.serving.settings import engine_settings, promised, weights
@@ -185,7 +186,11 @@ def _start(deployment: Deployment) -> str:
         (f"--http-port={HTTP} --grpc-port={GRPC} --metrics-port={METRICS}", None, ""),
         ("--strict-readiness=true", None, "ready when every model is: the balancer sends nothing before"),
         ("--exit-on-error=true", None, "a model that does not load is a failed start, not an empty server"),
-        ("--exit-timeout-secs=30", None, "requests in work are answered before it ends"),
+        (
+            f"--exit-timeout-secs={drain_seconds(deployment.predicted.longest_s)}",
+            None,
+            "requests in work are answered before it ends",
+        ),
     ]
     body = [*script.surroundings(deployment), 'here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"', *script.command(words)]
     return script.script(heading(deployment, about), body)

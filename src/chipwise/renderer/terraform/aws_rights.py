@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chipwise.renderer.aws.tags import OWNER_TAG
+from chipwise.renderer.bucket_rights import listed, literal, refused_without_tls
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, data, resource, text_of
 from chipwise.renderer.terraform.shape import bucket_volumes, grouped, kept_words, place, ports, saved, together
@@ -170,7 +171,7 @@ def _statements(deployment: Deployment) -> list[Value]:
                     "sid": "Secrets",
                     "actions": ["secretsmanager:GetSecretValue"],
                     "resources": [
-                        text_of("arn:", arn, ":secretsmanager:", *account, f":secret:{_literal(name)}-??????") for name in names
+                        text_of("arn:", arn, ":secretsmanager:", *account, f":secret:{literal(name)}-??????") for name in names
                     ],
                 }
             )
@@ -227,19 +228,13 @@ def _statements(deployment: Deployment) -> list[Value]:
     return statements
 
 
-def _literal(name: str) -> str:
-    """`*`, `?` and `${` have a meaning in a policy; a name that has them stands for itself."""
-    return name.replace("$", "${$}").replace("*", "${*}").replace("?", "${?}")
-
-
 def _bucket(name: str, arn: Raw, prefix: str, actions: list[str]) -> list[Value]:
-    path = f"/{_literal(prefix)}" if prefix else ""
     inner = arn.text.strip('"') if arn.text.startswith('"') else f"${{{arn.text}}}"
-    objects = Raw(f'"{inner}{text_of(path + "/*").text[1:-1]}"')
-    listed: dict[str, Value] = {"sid": f"{name}List", "actions": ["s3:ListBucket"], "resources": [arn]}
+    objects = Raw(f'"{inner}{text_of("/" + (listed(prefix) if prefix else "*")).text[1:-1]}"')
+    listing: dict[str, Value] = {"sid": f"{name}List", "actions": ["s3:ListBucket"], "resources": [arn]}
     if prefix:
-        listed["condition"] = Nested({"test": "StringLike", "variable": "s3:prefix", "values": [f"{_literal(prefix)}*"]})
-    return [Nested(listed), Nested({"sid": name, "actions": actions, "resources": [objects]})]
+        listing["condition"] = Nested({"test": "StringLike", "variable": "s3:prefix", "values": [listed(prefix)]})
+    return [Nested(listing), Nested({"sid": name, "actions": actions, "resources": [objects]})]
 
 
 def _buckets(deployment: Deployment) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -281,6 +276,7 @@ def _work(deployment: Deployment) -> list[Block]:
                 "restrict_public_buckets": True,
             },
         ),
+        *_only_with_tls(bucket),
         resource(
             "aws_s3_bucket_server_side_encryption_configuration",
             "work",
@@ -314,6 +310,34 @@ def _work(deployment: Deployment) -> list[Block]:
                 ),
                 "depends_on": [Raw("aws_s3_bucket_versioning.work")],
             },
+        ),
+    ]
+
+
+def _only_with_tls(bucket: Raw) -> list[Block]:
+    arn = Raw("aws_s3_bucket.work.arn")
+    refusal = refused_without_tls([])
+    [(test, compared)] = refusal["Condition"].items()
+    [(variable, value)] = compared.items()
+    statement = {
+        "sid": refusal["Sid"],
+        "effect": refusal["Effect"],
+        "actions": refusal["Action"],
+        "resources": [arn, text_of(arn, "/*")],
+        "principals": Nested({"type": refusal["Principal"], "identifiers": [refusal["Principal"]]}),
+        "condition": Nested({"test": test, "variable": variable, "values": [value]}),
+    }
+    return [
+        data("aws_iam_policy_document", "work", {"statement": Nested(statement)}),
+        resource(
+            "aws_s3_bucket_policy",
+            "work",
+            {
+                "bucket": bucket,
+                "policy": Raw("data.aws_iam_policy_document.work.json"),
+                "depends_on": [Raw("aws_s3_bucket_public_access_block.work")],  # S3 refuses both at once
+            },
+            "Nobody, whatever their rights, reaches it without TLS.",
         ),
     ]
 

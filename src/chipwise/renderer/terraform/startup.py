@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.boot import boot_script
+from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.shards import in_shards, shard_words
 from chipwise.renderer.launch.starting import (
     RENDEZVOUS_PORT,
@@ -22,6 +23,7 @@ from chipwise.renderer.launch.starting import (
     parts,
     processes,
 )
+from chipwise.renderer.launch.timing import grace_seconds
 from chipwise.renderer.program_files import ShellSetting
 from chipwise.renderer.terraform.shape import bucket_volumes, copied, grouped, saved, together
 from chipwise.units import GIB
@@ -115,7 +117,9 @@ def _options(deployment: Deployment, containers: int) -> list[str]:
         options += ["--network", "host", "--ulimit", "memlock=-1"]
     for key, value in (("HOME", "/tmp"), *deployment.software.env):
         options += ["--env", f"{key}={value}"]
-    return [*options, "--rm"] if deployment.form is Form.JOB else [*options, "--detach", "--restart", "unless-stopped"]
+    if deployment.form is Form.JOB:
+        return [*options, "--rm"]
+    return [*options, "--stop-timeout", str(grace_seconds(deployment)), "--detach", "--restart", "unless-stopped"]
 
 
 def _words(deployment: Deployment) -> list[str]:
@@ -134,8 +138,8 @@ def _why_command(deployment: Deployment) -> str:
     lines = []
     if in_shards(deployment) or (deployment.form is Form.JOB and apart(deployment) and parts(deployment) > 1):
         lines += part_reason(deployment)
-    elif not deployment.software.is_custom and not deployment.software.engine:
-        lines.append("The usual program of its kind: put your own into program.command of the workload.")
+    elif note := program_note(deployment):
+        lines.append(note)
     if deployment.software.framework == "mpi" and together(deployment):
         lines.append("The program starts on every machine with NODE_RANK, NODES and HEAD_ADDRESS. If mpirun must start it from")
         lines.append("the first one, take `--to slurm` or parallelcluster: they bring the launcher that reaches the others.")

@@ -18,6 +18,7 @@ import numpy as np
 
 from chipwise.errors import BadInput
 from chipwise.scale.queue import (
+    LONGEST_S,
     BeginQueue,
     Cluster,
     Overtaking,
@@ -44,8 +45,11 @@ class Costs:
     checkpoint_s: float = 0.0  # between checkpoints; 0: it saves all the time
 
     def __post_init__(self) -> None:
-        if self.restart_s < 0.0 or self.checkpoint_s < 0.0:
-            raise BadInput("The time of a restart and between checkpoints must not be below zero.")
+        if not (0.0 <= self.restart_s <= LONGEST_S and 0.0 <= self.checkpoint_s <= LONGEST_S):
+            raise BadInput(
+                "The time of a restart and between checkpoints must not be below zero.",
+                remedy=f"Allowed: up to {LONGEST_S:g} seconds.",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class QueueOutcome:
     @property
     def fairness(self) -> float:
         """Jain's index of how much of its time each job worked: 1 where all are slowed alike."""
-        speeds = self.work_s / self.completion_s
+        speeds = self.work_s / np.maximum(self.completion_s, _SHORTEST_S)
         return float(speeds.sum() ** 2 / (len(speeds) * (speeds**2).sum()))
 
 

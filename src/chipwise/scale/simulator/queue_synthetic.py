@@ -15,6 +15,8 @@ from chipwise.scale.simulator.queue import Failure
 _SIZES = (1, 2, 4, 8)
 _SHARES = (0.7, 0.1, 0.12, 0.08)
 _DAY_S = 86400.0
+_MOST_MEDIAN_S, _MOST_SPREAD = 1e8, 5.0
+_MOST_FAILURES = 5_000_000
 
 
 def synthetic_jobs(
@@ -23,6 +25,11 @@ def synthetic_jobs(
     """`spread`: the standard deviation of the logarithm of durations."""
     if count < 1 or teams < 1 or per_hour <= 0.0 or median_s <= 0.0 or spread < 0.0:
         raise BadInput("Jobs, teams, rate and durations of a synthetic queue must be above zero.")
+    if not (1e-6 <= per_hour <= 1e12 and median_s <= _MOST_MEDIAN_S and spread <= _MOST_SPREAD):
+        raise BadInput(
+            f"A synthetic queue with rate={per_hour:g}, median={median_s:g} and spread={spread:g} is not possible.",
+            remedy=f"Allowed: rates from 1e-6 to 1e12, medians up to {_MOST_MEDIAN_S:g}, spreads up to {_MOST_SPREAD:g}.",
+        )
     chance = np.random.default_rng(seed)
     gaps = chance.exponential(3600.0 / per_hour, count)
     bursts = np.where(chance.random(count) < 0.3, 0.05, 1.0)
@@ -47,9 +54,17 @@ def synthetic_jobs(
 
 def synthetic_failures(cluster: Cluster, *, between_s: float, repair_s: float, until_s: float, seed: int) -> list[Failure]:
     """Of each machine on its own, with so much time between failures on average (exponential)."""
+    nodes = sum(group.count for group in cluster.groups)
+    if not (between_s > 0.0 and repair_s >= 0.0):
+        raise BadInput("The time between failures must be above zero, and that of a repair not below.")
+    if nodes * until_s / (between_s + repair_s) > _MOST_FAILURES:
+        raise BadInput(
+            f"A failure of each of {nodes:,} machines every {between_s:g} s is too much to simulate.",
+            remedy=f"At most {_MOST_FAILURES:,} failures are played: give a longer --failures-every.",
+        )
     chance = np.random.default_rng([seed, 1])
     failures = []
-    for node in range(sum(group.count for group in cluster.groups)):
+    for node in range(nodes):
         moment_s = float(chance.exponential(between_s))
         while moment_s < until_s:
             failures.append(Failure(at_s=moment_s, node=node, repaired_s=moment_s + repair_s))

@@ -33,6 +33,7 @@ def test_a_new_key_is_let_in_and_stands_nowhere(tmp_path: Path) -> None:
         ("keys: [{name: a, sha256: secret}]", "has no SHA-256"),
         (f"keys: [{{name: a, sha256: {'0' * 64}, tokens: 5}}]", "unknown fields: tokens"),
         (f"keys: [{{name: a, sha256: {'a' * 64}, requests_per_s: -1}}]", "requests_per_s is -1"),
+        (f"keys: [{{name: a, sha256: {'a' * 64}, priority: 1e999}}]", "priority is inf"),
         (f"keys: [{{name: a, sha256: {'a' * 64}}}, {{name: a, sha256: {'b' * 64}}}]", "two keys of one name"),
     ],
 )

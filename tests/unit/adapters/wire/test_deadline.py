@@ -11,9 +11,11 @@ from datetime import date
 
 import pytest
 
-from chipwise.adapters.feeds import azure, gcp
+from chipwise.adapters.feeds import aws, azure, gcp
 from chipwise.adapters.wire.deadline import within
 from chipwise.adapters.wire.parallel import Progress, run_parallel
+from chipwise.api.catalog import feeds
+from chipwise.api.session.wiring import open_session
 from chipwise.catalog.feed import FeedSettings, Report, Snapshot
 from chipwise.catalog.machine import Machine
 from chipwise.errors import NotAllowed, TryLater
@@ -52,15 +54,18 @@ def trickling() -> Iterator[str]:
             listener.shutdown(socket.SHUT_RDWR)
 
 
-@pytest.mark.parametrize("feed", ["azure", "gcp"])
-def test_a_server_that_never_ends_an_answer_is_left_when_the_time_is_over(feed: str) -> None:
-    module = {"azure": azure, "gcp": gcp}[feed]
+@pytest.mark.parametrize("feed", ["aws", "azure", "gcp"])
+def test_a_server_that_never_ends_an_answer_is_left_when_the_time_is_over(feed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "k")
+    module = {"aws": aws, "azure": azure, "gcp": gcp}[feed]
     with trickling() as address:
-        options = {"endpoint": address, "retries": "1"} | ({"api_key": "k"} if feed == "gcp" else {})
+        options = {"endpoint": address, "retries": "1"}
+        options |= {"aws": {"pricing_endpoint": address}, "gcp": {"api_key": "k"}}.get(feed, {})
         settings = FeedSettings(
             date(2026, 11, 15), (), options, known=(Machine(provider=feed, name="m", chip=None, chips=None),)
         )
-        began = time.monotonic()
+        latest = deadline(5)
 
         def fetch(step: Report) -> Snapshot:
             snapshot: Snapshot = module.fetch(settings, step)
@@ -68,7 +73,25 @@ def test_a_server_that_never_ends_an_answer_is_left_when_the_time_is_over(feed: 
 
         with pytest.raises(TryLater, match=r"did not answer in full within 0\.3 s; nothing was changed"):
             within(LIMIT_S, feed, fetch, quiet)
-        assert time.monotonic() - began < deadline(5)
+        assert time.monotonic() < latest
+
+
+@pytest.mark.parametrize("feed", feeds.refreshed())
+def test_every_feed_that_asks_a_provider_has_half_an_hour_in_all_unless_more_is_given(
+    feed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[float] = []
+
+    def noted(limit_s: float, name: str, work: object, report: Report) -> Snapshot:
+        limits.append(limit_s)
+        raise TryLater("noted")
+
+    monkeypatch.setattr("chipwise.adapters.wire.deadline.within", noted)
+    session = open_session()
+    for options in ({}, {"minutes": "2"}):
+        with pytest.raises(TryLater, match="noted"):
+            feeds.refresh(session, feed, (), options, quiet)
+    assert limits == [1800.0, 120.0]
 
 
 def test_work_that_goes_on_ends_at_its_next_step() -> None:
@@ -86,7 +109,7 @@ def test_work_that_goes_on_ends_at_its_next_step() -> None:
 
     with pytest.raises(TryLater):
         within(0.05, "azure", pages, quiet)
-    assert ended.wait(deadline(5))
+    assert ended.wait(deadline(5) - time.monotonic())
     assert len(steps) < 10_000
 
 
@@ -113,7 +136,7 @@ def test_threads_that_hang_do_not_keep_the_process() -> None:
     def work(number: int) -> None:
         if number == 0:
             raise TryLater("no")
-        gate.wait(deadline(10))
+        gate.wait(deadline(10) - time.monotonic())
 
     with pytest.raises(TryLater):
         run_parallel(range(4), work, Progress(quiet), "x", workers=4)

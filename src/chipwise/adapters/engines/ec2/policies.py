@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from chipwise.renderer.bucket_rights import refused_without_tls
 from chipwise.renderer.quoting import tag_value
 
 from . import NAME
 from .kept import ORDERS
 
 Policy = dict[str, Any]
-_PLAIN = {"Bool": {"aws:SecureTransport": "false"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,7 @@ def queue(names: AccountNames, rule: str) -> Policy:
 def bucket(names: AccountNames) -> Policy:
     """Of the bucket itself: nobody, whatever their rights, reaches it without TLS."""
     name = f"arn:{names.partition}:s3:::{names.bucket}"
-    refusal = {**_never("Tls", [name, f"{name}/*"], "s3:*"), "Principal": "*", "Condition": _PLAIN}
-    return _policy(refusal)
+    return _policy(refused_without_tls([name, f"{name}/*"]))
 
 
 def needs_tls(policy: Policy) -> bool:

@@ -24,7 +24,7 @@ SAVES=('')
 SECRETS=(HF_TOKEN hub-token token)
 DOCKER=(
   --init --network host --shm-size 4g --user 10001:10001 --security-opt no-new-privileges --env HOME=/tmp --env
-  HF_HOME=/models/hub --restart unless-stopped --detach
+  HF_HOME=/models/hub --stop-timeout 76 --restart unless-stopped --detach
 )
 COMMAND=(
   vllm serve meta-llama/Llama-3.1-8B --served-model-name llama-3-1-8b --host 0.0.0.0 --port 8000 --quantization fp8

@@ -17,8 +17,8 @@ MOUNTS=(/models)
 FETCHES=('')
 SAVES=('')
 DOCKER=(
-  --init --network host --shm-size 1g --user 10001:10001 --security-opt no-new-privileges --env HOME=/tmp --restart
-  unless-stopped --detach
+  --init --network host --shm-size 1g --user 10001:10001 --security-opt no-new-privileges --env HOME=/tmp --stop-timeout
+  49 --restart unless-stopped --detach
 )
 COMMAND=(python serve.py)
 

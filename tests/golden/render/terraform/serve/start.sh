@@ -25,7 +25,7 @@ SAVES=('')
 SECRETS=(HF_TOKEN hub-token token)
 DOCKER=(
   --init --user 10001:10001 --cap-drop ALL --security-opt no-new-privileges --shm-size 4g --env HOME=/tmp --env
-  HF_HOME=/models/hub --detach --restart unless-stopped
+  HF_HOME=/models/hub --stop-timeout 76 --detach --restart unless-stopped
 )
 COMMAND=(
   vllm serve meta-llama/Llama-3.1-8B --served-model-name llama-3-1-8b --host 0.0.0.0 --port 8000 --quantization fp8

@@ -21,8 +21,8 @@ MOUNTS=(/models)
 FETCHES=('')
 SAVES=('')
 DOCKER=(
-  --init --user 10001:10001 --cap-drop ALL --security-opt no-new-privileges --shm-size 1g --env HOME=/tmp --detach
-  --restart unless-stopped
+  --init --user 10001:10001 --cap-drop ALL --security-opt no-new-privileges --shm-size 1g --env HOME=/tmp --stop-timeout
+  49 --detach --restart unless-stopped
 )
 COMMAND=(python serve.py)
 

@@ -40,7 +40,7 @@ data "aws_iam_policy_document" "machines" {
     condition {
       test     = "StringLike"
       variable = "s3:prefix"
-      values   = ["tokens*"]
+      values   = ["tokens/*"]
     }
   }
 

@@ -15,6 +15,33 @@ resource "aws_s3_bucket_public_access_block" "work" {
   restrict_public_buckets = true
 }
 
+data "aws_iam_policy_document" "work" {
+  statement {
+    sid       = "Tls"
+    effect    = "Deny"
+    actions   = ["s3:*"]
+    resources = [aws_s3_bucket.work.arn, "${aws_s3_bucket.work.arn}/*"]
+
+    principals {
+      type        = "*"
+      identifiers = ["*"]
+    }
+
+    condition {
+      test     = "Bool"
+      variable = "aws:SecureTransport"
+      values   = ["false"]
+    }
+  }
+}
+
+# Nobody, whatever their rights, reaches it without TLS.
+resource "aws_s3_bucket_policy" "work" {
+  bucket     = aws_s3_bucket.work.id
+  policy     = data.aws_iam_policy_document.work.json
+  depends_on = [aws_s3_bucket_public_access_block.work]
+}
+
 resource "aws_s3_bucket_server_side_encryption_configuration" "work" {
   bucket = aws_s3_bucket.work.id
 

@@ -7,11 +7,11 @@ set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # --strict-readiness=true: ready when every model is: the balancer sends nothing before
 # --exit-on-error=true: a model that does not load is a failed start, not an empty server
-# --exit-timeout-secs=30: requests in work are answered before it ends
+# --exit-timeout-secs=19: requests in work are answered before it ends
 exec tritonserver \
   --model-repository="$here/model_repository" \
   --http-port=8000 --grpc-port=8001 --metrics-port=8002 \
   --strict-readiness=true \
   --exit-on-error=true \
-  --exit-timeout-secs=30 \
+  --exit-timeout-secs=19 \
   "$@"

@@ -121,7 +121,7 @@ resource "aws_iam_role" "program" {
 
 resource "aws_iam_role_policy" "program" {
   role   = aws_iam_role.program.id
-  policy = "{\"Version\": \"2012-10-17\", \"Statement\": [{\"Effect\": \"Allow\", \"Action\": [\"s3:ListBucket\"], \"Resource\": [\"arn:aws:s3:::legal-text\"], \"Condition\": {\"StringLike\": {\"s3:prefix\": [\"tokens*\"]}}}, {\"Effect\": \"Allow\", \"Action\": [\"s3:GetObject\"], \"Resource\": [\"arn:aws:s3:::legal-text/tokens/*\"]}]}"
+  policy = "{\"Version\": \"2012-10-17\", \"Statement\": [{\"Effect\": \"Allow\", \"Action\": [\"s3:ListBucket\"], \"Resource\": [\"arn:aws:s3:::legal-text\"], \"Condition\": {\"StringLike\": {\"s3:prefix\": [\"tokens/*\"]}}}, {\"Effect\": \"Allow\", \"Action\": [\"s3:GetObject\"], \"Resource\": [\"arn:aws:s3:::legal-text/tokens/*\"]}]}"
 }
 
 # What the service account of --to kubernetes may do with its buckets; needs the add-on eks-pod-identity-agent.
