@@ -118,7 +118,7 @@ def test_a_copy_over_two_machines_takes_two_for_each_further_one() -> None:
     found = plans.service(choices=(one,), front=(one,))
     text = {a.question: a.told for a in answers(found, Asked(rate=2.0))}
     assert "1 copy of the model over 16 chips, 2 req/s in all" in text[PARALLEL]
-    assert "4 callers: 4 machines, about $200; for 8 callers: 8 machines, about $400" in text[SCALING]
+    assert "4 req/s: 4 machines, about $200; for 8 req/s: 8 machines, about $400" in text[SCALING]
 
 
 def test_latency_tells_what_is_reached_of_what_is_allowed_and_who_is_too_slow() -> None:
