@@ -55,7 +55,7 @@ def section(claim: Mapping[str, Any], outcome: Outcome) -> list[str]:
         f"Origin: {claim['origin']}. Number: {claim['number'].strip()}. Rules: {rules}.",
         "",
         *(line for table in outcome.tables for line in [*_drawn(table), ""]),
-        *(["What it hangs on:", "", *(f"- {one}" for one in outcome.hangs), ""] if outcome.hangs else []),
+        *(["Depends on:", "", *(f"- {one}" for one in outcome.hangs), ""] if outcome.hangs else []),
         *(
             ["Left out, or computed otherwise than the claim's text says:", "", *(f"- {one}" for one in outcome.nearest), ""]
             if outcome.nearest
@@ -80,7 +80,7 @@ def _drawn(table: Table) -> Iterator[str]:
 
 def page(outcomes: Mapping[str, Outcome], known: list[dict[str, Any]]) -> str:
     lines = [
-        "# Sayings of the field, put to the test",
+        "# Common claims, tested",
         "",
         "Written by `python tools/claims.py` from `docs/claims.yaml`, whose rules were fixed before the first run.",
         f"Prices are those of the packaged catalog; dates count from {DAY.isoformat()}. A cost is hours times price of whole",

@@ -13,7 +13,7 @@ SERVE = ("sdxl", "--serve", "--rps", "1", "--cloud", "aws,lambda", "--on-demand"
 def test_a_service_for_pictures_needs_no_tokens_and_states_steps_and_size(chipwise: Chipwise) -> None:
     done = chipwise("plan", *SERVE)
     assert (done.code, done.err) == (0, "")
-    assert "Assumed of a picture: 30 denoising steps, 1024 x 1024 pixels; see --steps." in " ".join(done.out.split())
+    assert "Assumed per picture: 30 denoising steps, 1024 x 1024 pixels; see --steps." in " ".join(done.out.split())
     assert "per token" not in done.out
 
 

@@ -43,7 +43,7 @@ def test_the_answer_stands_first_and_says_what_providers_ask(chipwise: Chipwise)
     view = chipwise("tco", *ASKED, "--json").json
     lasting = [one["usd_per_hour"] for one in view["cloud"] if one["durable"] and one["purchase"] == "on-demand"]
     out = " ".join(chipwise("tco", *ASKED).out.split())
-    assert f"That rent is ${min(lasting):,.2f} an hour, the least of lasting offers; " in out
+    assert f"That rent is ${min(lasting):,.2f} an hour, the cheapest durable offer; " in out
     assert re.search(r"\d providers ask \$[\d.]+ to [\d.]+\.", out)
 
 

@@ -17,14 +17,14 @@ MOST_SHOWN = 40
     metavar="FILE",
     help="A recording, a kernel log, or nodes as kubectl lists them in JSON.",
 )
-@click.option("--drain", is_flag=True, help="Give local jobs no GPU that is to be drained, until it is well.")
+@click.option("--drain", is_flag=True, help="Give local jobs no GPU that should be drained until it recovers.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
 @click.pass_context
 def health(ctx: click.Context, /, source: Path | None, drain: bool, as_json: bool) -> None:
     """Judge each device: fine, watch, drain or replace, with the reason.
 
-    Read are memory errors (ECC), replaced rows, XID codes of the kernel log, errors of NVLink and PCIe, heat, and conditions of
-    Kubernetes nodes. Codes that are a program's own fault do not count against the device.
+    It checks memory errors (ECC), remapped rows, XID codes in the kernel log, NVLink and PCIe errors, temperature, and the
+    conditions of Kubernetes nodes. Codes that a program causes itself do not count against the device.
 
     Exits with 1 if a device should be drained or replaced.
 

@@ -17,10 +17,21 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("name", nargs=-1, metavar="[NAME]", type=CatalogName("model"))
 @click.option("--family", help="Only this family: llama, qwen, ...")
-@click.option("--offline", is_flag=True, help="Do not ask the hub about a model that is not in the registry.")
-@click.option("--batch", type=WholeNumber(), default=None, help="Of a graph that leaves it open: samples at once; 1.")
-@click.option("--image-size", type=WholeNumber(), default=None, help="Of a graph that leaves it open: pixels a side; 224.")
-@click.option("--input", "sequence", type=WholeNumber(), default=None, help="Of a graph that leaves it open: tokens; 128.")
+@click.option("--offline", is_flag=True, help="Do not look up models on the hub that are not in the registry.")
+@click.option("--batch", type=WholeNumber(), default=None, help="Batch size of a graph that does not fix it; default: 1.")
+@click.option(
+    "--image-size",
+    type=WholeNumber(),
+    default=None,
+    help="Image width and height of a graph that does not fix them; default: 224.",
+)
+@click.option(
+    "--input",
+    "sequence",
+    type=WholeNumber(),
+    default=None,
+    help="Input tokens of a graph that does not fix them; default: 128.",
+)
 @listing(limit=0)
 def models(
     name: tuple[str, ...],

@@ -18,9 +18,9 @@ HINT = "--full shows costs, carbon, how to run it, and why other hardware lost."
 
 def show_brief(plan: Plan, table: list[list[str]], row_count: int | None) -> None:
     """`table`: the lines of the ranking with one row, two rows and so on; `row_count`: rows that must be shown."""
-    from chipwise.views.words import headline, risk_line
+    from chipwise.views.words import headline, objective_words, risk_line
 
-    head = text.title_lines(f"{plan.workload}: {plan.kind}, by {plan.objective}, per {plan.per}")
+    head = text.title_lines(f"{plan.workload}: {plan.kind}, {objective_words(plan.objective)}, per {plan.per}")
     head += text.sentence_lines(
         headline(plan), *filter(None, [risk_line(plan)]), "", *(f"{one.question} {one.told}" for one in plan.answers), ""
     )

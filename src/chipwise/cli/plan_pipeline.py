@@ -8,6 +8,7 @@ from chipwise.text import decimal_size, duration, usd, usd_cell
 from chipwise.views.words import (
     missing_words,
     nothing_words,
+    objective_words,
     pipeline_headline,
     pipeline_risk_line,
     remedy_words,
@@ -26,7 +27,7 @@ def show_pipeline(plan: PipelinePlan, as_json: bool, full: bool) -> None:
 
         text.show_json(pipeline_view(plan))
         return
-    text.show_title(f"{plan.workload}: pipeline, by {plan.objective}")
+    text.show_title(f"{plan.workload}: pipeline, {objective_words(plan.objective)}")
     if plan.totals is None:
         text.show_lines(f"{nothing_words([lack.missing for lack in plan.lacks])}.", "")
         text.show_pairs(

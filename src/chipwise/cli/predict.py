@@ -1,4 +1,4 @@
-"""`chipwise predict`: how fast, how large, how hot, with the terms and how sure we are."""
+"""`chipwise predict`: how fast, how large, how hot, with the terms and the uncertainty."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from chipwise.text import duration, gib
 @click.option("--zero", type=WholeNumber(0, 3), default=None, help="Training: ZeRO stage 0-3; 3 is FSDP.")
 @click.option("--interleave", type=WholeNumber(), default=None, help="Training: pieces of the model per pipeline stage.")
 @click.option(
-    "--recompute", type=click.Choice(["none", "selective", "full"]), default=None, help="Training: activations done again."
+    "--recompute", type=click.Choice(["none", "selective", "full"]), default=None, help="Training: recompute activations."
 )
 @click.option("--method", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Training: what is trained.")
 @click.option("--optimizer", default=None, help="Training: adamw, adamw-16bit, adamw-8bit, adafactor, lion, muon, sgd.")
@@ -60,7 +60,7 @@ from chipwise.text import duration, gib
     "--guidance/--no-guidance", default=None, help="Diffusion: two passes a step, or one; what is usual unless given."
 )
 @click.option("--clip", "clip_s", type=Duration(), default=None, help="Speech: length of a clip, such as 10s.")
-@click.option("--compiled/--eager", default=None, help="Networks in PyTorch: torch.compile, or line by line.")
+@click.option("--compiled/--eager", default=None, help="Networks in PyTorch: torch.compile, or eager mode.")
 @click.option("--environment", "-e", default=None, help="Use this environment of the file: prod.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, all terms and lines.")
 @click.pass_context
@@ -76,7 +76,7 @@ def predict(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Predict one configuration: time, memory and power, where the time goes, and how sure we are.
+    """Predict one configuration: time, memory and power, where the time goes, and the uncertainty.
 
     MODEL is a name such as llama-3.1-8b, or a workload file, whose own settings count unless an option says otherwise.
     The interval is from the 10th to the 90th percentile. With goals (--ttft, --tpot, --latency) it finds the highest rate.

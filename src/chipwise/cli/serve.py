@@ -92,7 +92,7 @@ def _of_replica(function: F) -> F:
 @_of_replica
 @click.option("--port", type=WholeNumber(0, 65535), default=8080, show_default=True, help="Listen here; 0: any free port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
-@click.option("--key-file", default=None, metavar="FILE", help="Let in only who has a key of this file.")
+@click.option("--key-file", default=None, metavar="FILE", help="Require a key from this file.")
 @click.option("--certificate", default=None, metavar="FILE", help="Speak TLS with this certificate (PEM).")
 @click.option("--private-key", default=None, metavar="FILE", help="The certificate's key (PEM).")
 @click.option("--policy", cls=Listing, names=_policies, default="least-work", help="Choose replicas by {names}.")
@@ -216,7 +216,7 @@ def _show(service: dict[str, Any]) -> None:
 @click.argument("name")
 @click.argument("replicas", type=WholeNumber(1, 256))
 def scale(name: str, replicas: int) -> None:
-    """Change the number of replicas; those that leave end their requests first."""
+    """Change the number of replicas; removed replicas finish their requests first."""
     from chipwise.api.serving import changing
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text

@@ -1,4 +1,4 @@
-"""`chipwise tco`: machines of one's own against a cloud: yearly cost, break-even, and what would turn the answer."""
+"""`chipwise tco`: own machines against a cloud: yearly cost, break-even, and what changes the result."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _share(allowed: str = "shares from 0% to 100%, such as 5% or 0.05", least: f
     type=Quantity("number", "numbers from 1 to 10, such as 1.3", 1.0, 10.0),
     help="Power of the building over that of the machines, from 1 on.",
 )
-@click.option("--staff", type=_usd("USD a machine and year, such as 5000 or 0"), help="USD a machine and year.")
+@click.option("--staff", type=_usd("USD per machine per year, such as 5000 or 0"), help="USD per machine per year.")
 @click.option("--space", type=_usd("USD a kW and month, such as 150 or 0"), help="USD per kW and month; 0 in your own room.")
 @click.option("--interest", type=_share(), help="A year; what the money costs or would earn.")
 @click.option("--residual", type=_share(), help="Resale value, as a share of the purchase.")
@@ -115,20 +115,20 @@ def _share(allowed: str = "shares from 0% to 100%, such as 5% or 0.05", least: f
     type=click.Choice(["none", "1y", "3y"]),
     default="none",
     show_default=True,
-    help="What --rent binds to: a term is paid in all hours, at a fixed price.",
+    help="Commitment behind --rent: a term is paid for all hours, at a fixed price.",
 )
 @click.option(
     "--decline",
     type=Read("decline"),
     metavar="SHARE",
-    help="By which rents fall a year: 20%, or -5% for a rise; 0 keeps them. Unless given, as observed, with an interval.",
+    help="Yearly price decline of rents: 20%, or -5% for a rise; 0 for none. Default: as observed, with an interval.",
 )
-@click.option("--full", is_flag=True, help="Also what owning costs line by line, all that moves it, and the assumptions.")
+@click.option("--full", is_flag=True, help="Also each part of the cost of owning, all that changes it, and the assumptions.")
 @csv_option("CSV of what is rented instead, with a header line.")
 @json_option("JSON; its keys are on the page docs/models/tco.md.")
 @reporting()
 def tco(chip: str, full: bool, as_json: bool, as_csv: bool, report: HtmlReport, **options: Any) -> None:
-    """Compare owning machines with CHIP and renting them: yearly cost, break-even by use and by month, what turns it.
+    """Compare owning machines with CHIP and renting them: yearly cost, break-even by use and month, what changes the result.
 
     Purchase price, power, power price, PUE and rent come from the catalog unless given; the output says from where. Without
     --against the chip's real offers are taken: by purchase option the cheapest, the cheapest that lasts and the middle of the

@@ -126,7 +126,7 @@ def _rent_span(reference: Alternative) -> str:
     hourly = f"${reference.usd_per_hour:,.2f} an hour"
     if len(reference.rents) < 2:
         return f"That rent is {hourly}."
-    rank = "the least of lasting offers" if reference.is_durable else "the least"
+    rank = "the cheapest durable offer" if reference.is_durable else "the least"
     span = f"${reference.rents[0]:,.2f} to {reference.rents[-1]:,.2f}"
     return f"That rent is {hourly}, {rank}; {len(reference.rents)} providers ask {span}."
 

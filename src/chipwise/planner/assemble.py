@@ -157,7 +157,8 @@ def _alternatives(
     ok: Allowed,
     winner: Choice | None,
 ) -> tuple[CheaperOption, ...]:
-    """Of every default that keeps offers out, the cheapest of these that keeps the goals, where it saves enough."""
+    """Of every default that keeps offers out, the cheapest of these that keeps the goals, where it saves enough. What wins by
+    another objective than cost has none; where nothing fits, what would help is told by every objective."""
     alternatives = []
     narrower = _narrower(case, everything)
     masks = {kind: _among(everything, offers) & ~narrower for kind, offers in ok.aside.items()}
@@ -165,7 +166,7 @@ def _alternatives(
     if case.chance is not None:
         unsure = case.chance[everything.way] < case.goals.sure_enough
         masks[RuleKind.CONFIDENCE] = _among(everything, ok.offers) & ~narrower & unsure
-    for kind, mask in masks.items() if case.goals.objective == "cost" else ():
+    for kind, mask in masks.items() if case.goals.objective == "cost" or winner is None else ():
         priced = everything.only(mask)
         maker = make(case=case, priced=priced, grounds=Grounds(case.goals.rules))
         fine = feasible(case, maker.fleet, priced, None)[0]

@@ -5,6 +5,7 @@ What only some kinds need loads where it is used: a cold start pays for every mo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from chipwise.planner.explain.greening import emitted
 from chipwise.planner.explain.headroom import headroom
 from chipwise.planner.explain.turning import turns
 from chipwise.planner.ground import budget_usd, check_moment, grids_of, hosts_of, making_of, with_limits_told
+from chipwise.planner.lifting import without_limits
 from chipwise.planner.more_chips import with_chips_told
 from chipwise.planner.moving import with_moving_told, with_sizes
 from chipwise.planner.reasons.goals import OverBudget
@@ -23,12 +25,13 @@ from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Emitted, Plan, Service, unstated
 from chipwise.planner.values.split import width
-from chipwise.text import plural, usd
+from chipwise.text import amount, plural, usd
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Batch, Hpc, Interactive, Learning, Serve, Transcode
 
 if TYPE_CHECKING:
     from chipwise.planner.services.offer import ServiceOffer
+    from chipwise.planner.values.choice import Choice
     from chipwise.predictor.known import Known
 
 
@@ -67,8 +70,14 @@ def plan_work(known: Known, path: str, work: Common, objective: str | None, top:
     if plan.load is not None and targets.rate is not None:  # machines are counted for the peak
         targets = replace(targets, rate=plan.load.peak)
     plan = replace(plan, turns=(*plan.turns, *headroom(plan, targets)))
+
+    def freed(kinds: Iterable[RuleKind]) -> Plan | None:
+        freer = without_limits(work, kinds)
+        return None if freer is None else _nearest(known, path, freer, objective, 1)[1]
+
     return replace(
         plan,
+        rows=None if plan.rows is None else replace(plan.rows, grounds=replace(plan.rows.grounds, freed=freed)),
         answers=answers(plan, targets),
         confidence=targets.confidence,
         confidence_stated=targets.stated,
@@ -150,7 +159,8 @@ def _affordable(services: tuple[Service, ...], budget: float | None) -> tuple[Se
 
 
 def _break_even(offer: ServiceOffer, plan: Plan) -> str:
-    """When machines cost less. Where none does: in which formats both were compared, and what a narrower one costs."""
+    """When machines cost less, of as many as are allowed. Where none does: in which formats both were compared, and what a
+    narrower one costs."""
     crossing, winner = offer.told_break_even or "", plan.winner
     if winner is None or offer.break_even is None or offer.break_even.first is not None or offer.cold_start_s is not None:
         return crossing
@@ -166,13 +176,28 @@ def _break_even(offer: ServiceOffer, plan: Plan) -> str:
     return f"{crossing}{formats}{cheaper}"
 
 
+def _within_limit(offer: ServiceOffer, winner: Choice | None, most_chips: int | None) -> ServiceOffer:
+    """Its break-even among as many machines as limits.chip_count allows."""
+    crossing, planned = offer.break_even, None if winner is None else winner.planned or winner.rate
+    if winner is None or crossing is None or crossing.first is None or planned is None or most_chips is None:
+        return offer
+    highest = planned / winner.machines * max(most_chips // winner.chips, 1)
+    if crossing.first > highest:
+        carry = f"{'carries' if most_chips == 1 else 'carry'} {amount(highest)} requests a second"
+        carried = f"the {plural(most_chips, 'chip')} of limits.chip_count.max {carry}"
+        return replace(offer, break_even=replace(crossing, first=None, always=None, why=f"{carried}, and more would be needed"))
+    lasting = crossing.always if crossing.always is not None and crossing.always <= highest else None
+    return replace(offer, break_even=replace(crossing, always=lasting))
+
+
 def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service, ...]:
     """What can be paid per use instead. A model that no service runs, or that none is known of, has none."""
     from chipwise.planner.offer_prices import service_range
     from chipwise.planner.services.offer import PER_TOKEN
     from chipwise.planner.services.offers import services_for
 
-    offers = services_for(known, work, plan.winner or (), path)
+    most_chips = work.limits.chip_count.max
+    offers = [_within_limit(one, plan.winner, most_chips) for one in services_for(known, work, plan.winner or (), path)]
     return tuple(
         Service(
             kind=offer.kind,

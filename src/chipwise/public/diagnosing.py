@@ -48,9 +48,9 @@ class DiagnoseVerbs(Opened):
         return Record(view(api.of_target(self.api, str(target), length_s, _quiet)))
 
     def health(self, source: str | Path | None = None, *, drain: bool = False) -> Record:
-        """Whether devices are well: those of this machine, or of a recording, a kernel log or a listing of nodes.
+        """Judge the health of devices: of this machine, a recording, a kernel log or a list of nodes.
 
-        `drain`: local jobs are given no GPU that is to be drained, until it is well again.
+        `drain`: local jobs get no GPU that should be drained until it recovers.
 
         >>> cw.health("kernel.log").devices
         """

@@ -25,6 +25,7 @@ from chipwise.public.opened import Opened
 from chipwise.public.records import Record, Sentences, Table, Why, plain, with_plain_names
 from chipwise.public.workloads import Names
 from chipwise.text import usd
+from chipwise.views.words import objective_words
 
 RENDER_OPTIONS = ("to", "stage", "choice", "objective", "environment", "layout")  # of `cw.render`, which targets' messages name
 _DATA = "compliance data"  # what is missing where a plan stopped although something may fit
@@ -210,7 +211,7 @@ class Plan:
         if self.stages:
             return f"Plan of {self.workload}: pipeline, by {self.objective}"
         cost = usd(self.cost.usd if self.service is None else self.service["usd"])
-        return f"Plan of {self.workload}: {self.kind}, by {self.objective}, {cost} per {self.per}"
+        return f"Plan of {self.workload}: {self.kind}, {objective_words(self.objective)}, {cost} per {self.per}"
 
     def __repr__(self) -> str:
         head, rows = self._table()

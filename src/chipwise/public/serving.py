@@ -142,7 +142,7 @@ class ServeVerbs(Opened):
         return Table(standing(self.api, name))
 
     def serve_scale(self, name: str, replicas: int) -> RunningService:
-        """Change the number of replicas; those that leave end their requests first.
+        """Change the number of replicas; removed replicas finish their requests first.
 
         >>> cw.serve_scale("tiny", 3)
         """
@@ -190,7 +190,7 @@ class ServeVerbs(Opened):
         changing.stop(self.api, only_name(self.api, name), now=now)
 
     def serve_key(self, name: str, key_file: str | Path, *, team: str = "") -> str:
-        """Make an API key, add its digest to a file and return it: it can be read nowhere afterwards.
+        """Create an API key, add its digest to a file, and return the key, which is not stored anywhere.
 
         >>> cw.serve_key("alice", "keys.yaml")
         """

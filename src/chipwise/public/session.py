@@ -41,7 +41,7 @@ DEFAULT: Session = Session()
 def open_session(
     *, config_dir: str | Path | None = None, data_dir: str | Path | None = None, as_of: str | date | None = None
 ) -> Session:
-    """A session with the same functions: its own directories instead of the user's, and a day that prices are looked at from.
+    """Open a session with the same functions, but its own directories, and prices as of the day `as_of`.
 
     >>> cw.open(as_of="2026-11-15").offers(chip="h100", limit=1)
     """

@@ -46,7 +46,7 @@ class SimulateVerbs(Opened):
         on_demand_price: float = 3.06,
         seed: int = 0,
     ) -> Table:
-        """A job with a deadline on spot machines: its mean cost by each policy, against that of who knows the whole trace.
+        """Simulate a job with a deadline on spot machines: the mean cost of each policy, and that of perfect foresight.
 
         `trace` is a file or a folder of files with one flag per tick; `synthetic` invents series. A policy is a name, or a
         Python file that defines `decide(state)`.

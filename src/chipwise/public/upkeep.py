@@ -79,7 +79,7 @@ class UpkeepVerbs(JobVerbs):
         return Table(map(asdict, membership.listed(self.api)))
 
     def members_add(self, login: str, *, team: str = "", role: str = "member", place: str = "") -> None:
-        """Let somebody be a member, lead, controller or admin of a team's record.
+        """Give somebody a role in a team's record: member, lead, controller or admin.
 
         >>> cw.members_add("mia", team="vision")
         """
@@ -88,7 +88,7 @@ class UpkeepVerbs(JobVerbs):
         membership.add(self.api, login, team, role, place)
 
     def members_remove(self, login: str, *, team: str = "", role: str = "member", place: str = "") -> None:
-        """Let somebody be it no longer.
+        """Take a role in a team's record away from somebody.
 
         >>> cw.members_remove("mia", team="vision")
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chipwise.planner.explain.words import objective_words
 from chipwise.planner.values.plan import Plan
 from chipwise.report.markup import tag, text
 from chipwise.report.questions import Question
@@ -12,7 +13,7 @@ from chipwise.text import usd
 
 
 def flowchart(plan: Plan, questions: Sequence[Question]) -> str:
-    steps = [tag("li", _box("start", text(plan.workload), f"{text(plan.kind)}, by {text(plan.objective)}"))]
+    steps = [tag("li", _box("start", text(plan.workload), f"{text(plan.kind)}, {text(objective_words(plan.objective))}"))]
     steps += [_step(one) for one in questions]
     if plan.winner is not None:
         first, *rest = full(plan.winner, plan)

@@ -19,7 +19,7 @@ from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.roofline import Roofline
 from chipwise.planner.explain.row_words import emissions, running
-from chipwise.planner.explain.words import headline
+from chipwise.planner.explain.words import headline, objective_words
 from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.plan import Plan
 from chipwise.report.answer import against, answer_tiles
@@ -80,7 +80,7 @@ def _policy(script: str) -> str:
 
 def _header(plan: Plan) -> str:
     summary = headline(plan) if plan.winner is not None else f"{nothing_words(plan.missing)}."
-    about = f"{plan.kind}, by {plan.objective}; times and money are of a {plan.per}"
+    about = f"{plan.kind}, {objective_words(plan.objective)}; times and money are of a {plan.per}"
     answer = tag("p", text(summary), class_="answer" if plan.winner is not None else "answer none")
     risks = tag("p", text(line)) if (line := risk_line(plan)) else ""
     return tag("header", tag("h1", text(plan.workload)), tag("p", text(about), class_="about"), answer, risks)

@@ -8,7 +8,7 @@ from datetime import date
 from chipwise.planner.explain.pipeline_words import together_words, without
 from chipwise.planner.explain.reason_words import missing_words, nothing_words, words
 from chipwise.planner.explain.remedy_words import remedy_words
-from chipwise.planner.explain.words import many_words
+from chipwise.planner.explain.words import many_words, objective_words
 from chipwise.planner.reasons import Reason
 from chipwise.planner.values.pipeline import Alternative, PipelinePlan, Placed, Totals, by_use, what
 from chipwise.report.markup import tag, text
@@ -61,7 +61,7 @@ def pipeline_page(plan: PipelinePlan, today: date) -> str:
 
 
 def _header(plan: PipelinePlan) -> str:
-    about = f"pipeline, by {plan.objective}; jobs and hand-offs are paid once, services by the month"
+    about = f"pipeline, {objective_words(plan.objective)}; jobs and hand-offs are paid once, services by the month"
     if plan.totals is None:
         return tag(
             "header",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from chipwise.catalog.region import region_phrase
 from chipwise.runner.comparing import OF_THE_WHOLE
 from chipwise.runner.events import (
     Again,
@@ -115,8 +116,8 @@ def _ending(outcome: Outcome) -> str:
 
 def _placement(place: MachinePlace, devices: tuple[int, ...], cpus: tuple[int, ...], machines: int) -> str:
     if place.machine:
-        zone = place.zone or place.region
-        return f"on {machines} x {place.provider} {place.machine} in {zone}, {place.purchase}"
+        where = f"in {place.zone}" if place.zone else region_phrase(place.region)
+        return f"on {machines} x {place.provider} {place.machine} {where}, {place.purchase}"
     devices_text = []
     if devices:
         devices_text.append(f"GPU{'s' if len(devices) > 1 else ''} {_ids(devices)}")

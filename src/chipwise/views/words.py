@@ -15,7 +15,7 @@ from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.explain.risks import pipeline_risk_line, risk_line
 from chipwise.planner.explain.row_words import brief, emissions, running
 from chipwise.planner.explain.why_words import why_words
-from chipwise.planner.explain.words import PROVENANCE, count_words, headline, no_service
+from chipwise.planner.explain.words import PROVENANCE, count_words, headline, no_service, objective_words
 from chipwise.planner.quotas import notes as quota_notes
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "no_service",
     "nothing_words",
     "pipeline_headline",
+    "objective_words",
     "pipeline_risk_line",
     "quota_notes",
     "remedy_words",

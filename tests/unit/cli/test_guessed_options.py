@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,12 +112,16 @@ def test_a_part_of_a_name_lists_the_models_that_have_it(capsys: pytest.CaptureFi
     assert "No model is called" in refused(capsys, "models", "nothing-of-the-kind", "--offline")
 
 
-def test_a_machine_stands_for_its_chip(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ("predict", "llama-3.1-8b", "--serve", "--json", "--on")
-    of_machine, of_chip = (json.loads(answered(capsys, *asked, name)) for name in ("p5.48xlarge", "h100-sxm"))
-    assert of_machine["output_tokens_per_s"] == of_chip["output_tokens_per_s"]
-    assert of_machine["notes"][0].startswith("p5.48xlarge is taken as its chip, H100-SXM; it has 8")
-    assert json.loads(answered(capsys, "fits", "llama-3.1-8b", "--on", "p5.48xlarge", "--json"))["fit"]["fits"]
+def test_a_machine_stands_for_all_of_its_chips(capsys: pytest.CaptureFixture[str]) -> None:
+    def asked(*options: str) -> dict[str, Any]:
+        view: dict[str, Any] = json.loads(answered(capsys, "predict", "llama-3.1-8b", "--serve", "--json", "--on", *options))
+        return view
+
+    of_machine, of_chips = asked("p5.48xlarge"), asked("h100-sxm", "--chips", "8")
+    assert of_machine["output_tokens_per_s"] == of_chips["output_tokens_per_s"]
+    assert of_machine["notes"][0] == "p5.48xlarge is taken as its chip, H100-SXM; it has 8, and all of them are used."
+    assert asked("p5.48xlarge", "--tp", "2")["chips"] == 2
+    assert json.loads(answered(capsys, "fits", "llama-3.1-70b", "--on", "p5.48xlarge", "--json"))["fit"]["fits"]
 
 
 def test_a_name_that_nothing_has_is_answered_with_examples(capsys: pytest.CaptureFixture[str]) -> None:

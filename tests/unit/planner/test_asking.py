@@ -106,9 +106,9 @@ def test_a_service_is_counted_in_copies() -> None:
     found = plans.service(choices=(one,), front=(one,))
     text = {a.question: a.told for a in answers(found, Asked(rate=12.0, budget_usd=1000.0))}
     assert "2 copies of the model, 7.5 req/s each" in text[PARALLEL]
-    assert "room for 15 req/s, 12 asked" in text[SCALING]
+    assert "capacity 15 req/s, 12 needed" in text[SCALING]
     # 24 / 7.5 = 3.2, 48 / 7.5 = 6.4
-    assert "24: 4 of the same machine, about $400; 48: 7 of the same machine, about $700" in text[SCALING]
+    assert "24 req/s: 4 machines, about $400; for 48 req/s: 7 machines, about $700" in text[SCALING]
     assert text[BUDGET].startswith("20% of the $1,000 a month.")
     assert "buys 10 machines: about 75 req/s" in text[BUDGET]
 
@@ -118,7 +118,7 @@ def test_a_copy_over_two_machines_takes_two_for_each_further_one() -> None:
     found = plans.service(choices=(one,), front=(one,))
     text = {a.question: a.told for a in answers(found, Asked(rate=2.0))}
     assert "1 copy of the model over 16 chips, 2 req/s in all" in text[PARALLEL]
-    assert "4: 4 of the same machine, about $200; 8: 8 of the same machine, about $400" in text[SCALING]
+    assert "4 req/s: 4 machines, about $200; for 8 req/s: 8 machines, about $400" in text[SCALING]
 
 
 def test_latency_tells_what_is_reached_of_what_is_allowed_and_who_is_too_slow() -> None:

@@ -56,7 +56,7 @@ def test_moving_an_archive_is_told_in_the_headline_where_it_costs_more_than_the_
     assert found.data.usd is not None
     assert not any(line.name == "transfer" for line in found.winner.cost.lines)
     assert "20,000 h x 45 Mbit/s = 405 TB" in headline(found)
-    assert "state data.place" in headline(found)
+    assert "set data.place" in headline(found)
     low, high = found.data.usd
     assert low == pytest.approx((READ_GB + WRITTEN_GB) * 0.02)  # another region of the same cloud
     assert high == pytest.approx(gcp_egress_usd(READ_GB) + aws_egress_usd(WRITTEN_GB))

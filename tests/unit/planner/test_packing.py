@@ -14,6 +14,7 @@ from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import pack as pack_files
 from chipwise.catalog.sharing import mig_profiles
 from chipwise.errors import BadInput, NoResult
+from chipwise.planner.several.pack import Shared
 from chipwise.planner.several.packing import (
     ALONE,
     EXACT,
@@ -285,3 +286,23 @@ def test_bad_input_is_told(session: Session, tmp_path: Path) -> None:
         pack_files(session, [one, str(training)])
     with pytest.raises(NoResult, match="chipwise plan"):
         pack_files(session, [one, written(tmp_path, "huge", "llama-3.1-405b")])
+
+
+def test_chips_that_need_porting_are_packed_only_where_that_saves_enough(session: Session, tmp_path: Path) -> None:
+    file = tmp_path / "chat.yaml"
+    file.write_text(
+        "kind: serve\nname: chat\nmodel: llama-3.1-8b\narrival: {rate: 5 req/s}\ninput_tokens: 1000\noutput_tokens: 300\n"
+        "goals: {ttft: 800ms, tpot: 50ms}\nlimits: {clouds: [aws, gcp]}\n"
+    )
+    packed = pack_files(session, [str(file)])
+    assert not packed.machines[0].chip.startswith("TPU")
+    assert packed.apart_usd == packed.usd
+    assert "porting must save at least 20% and $1,000 a year" in packed.notes[0]
+    file.write_text(file.read_text().replace("[aws, gcp]", "[aws, gcp], chips: [tpu-v6e, rtx-pro-6000-se]"))
+    named = pack_files(session, [str(file)])  # who names such chips has the software for them
+    assert named.machines[0].chip.startswith("TPU")
+
+
+def test_a_region_that_is_not_stated_is_told_in_words() -> None:
+    shared = Shared("runpod", "1x_L40", "*", "L40", 48 * GIB, "on-demand", "alone", (), 1.0)
+    assert shared.title == "runpod 1x_L40 (region not stated)"

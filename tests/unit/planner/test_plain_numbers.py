@@ -54,7 +54,7 @@ def test_room_for_streams_is_what_the_plan_says_it_can_take() -> None:
     assert found.winner.rate is not None
     assert found.winner.rate >= 50
     assert f"up to {amount(found.winner.rate)} streams" in sentence(found)
-    assert f"room for {amount(found.winner.rate)} streams" in told[SCALING]
+    assert f"capacity {amount(found.winner.rate)} streams" in told[SCALING]
 
 
 def test_scaling_is_told_as_the_ranking_has_it() -> None:

@@ -330,4 +330,4 @@ def test_of_nearly_the_same_cost_the_sooner_leads(session: Session) -> None:
     for tie in both.near_ties:
         assert tie.usd < both.totals.usd <= 1.03 * tie.usd * (1 + 1e-9)
         assert tie.advantages
-        assert f"{tie.stage}: preferred to" in pipeline_view(both)["why"]
+        assert f"{tie.stage}: chosen over" in pipeline_view(both)["why"]

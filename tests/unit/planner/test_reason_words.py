@@ -19,7 +19,7 @@ SAID: list[tuple[Reason, str]] = [
         Barred(RuleKind.PURCHASE, "aws", ("reserved-1y", "spot")),
         "is paid per use, and machines bought as reserved-1y or spot are asked for",
     ),
-    (Barred(RuleKind.CLOUD, "modal", ("aws", "gcp")), "modal is none of the clouds asked for: aws, gcp"),
+    (Barred(RuleKind.CLOUD, "modal", ("aws", "gcp")), "modal is not in --cloud (aws, gcp)"),
     (Barred(RuleKind.AVOIDED_CLOUD, "modal"), "modal is to be avoided"),
     (Barred(RuleKind.PROGRAMME, "modal", ("hipaa",)), "modal is not known to take part in hipaa"),
     (Barred(RuleKind.CHIP, "fal", ("H100-SXM",), ("L4", "A10G")), "runs on L4 or A10G; asked for H100-SXM"),

@@ -48,10 +48,18 @@ def test_an_answer_without_risks_has_no_line() -> None:
 @pytest.mark.parametrize(
     ("changes", "risk"),
     [
-        ({"purchase": "spot", "interruptions": 2.4}, "taken back about 2.4 times a month, each time 1 of 2 missing for 10 min"),
+        (
+            {"purchase": "spot", "interruptions": 2.4},
+            "about 2.4 spot interruptions a month expected, each time 1 of 2 missing for 10 min",
+        ),
         ({"needs_porting": True, "chip": "TPU v5e", "family": "Google TPU"}, "TPU v5e needs porting to JAX or PyTorch/XLA"),
         ({"needs_porting": True, "chip": "Inferentia2", "family": "AWS Inferentia"}, "needs porting to the Neuron SDK"),
         ({"chip": "MI300X", "family": "AMD CDNA3"}, "MI300X runs ROCm, not CUDA"),
+        ({"latency": {"tpot p50": 2.22}}, "2.22 s a token is slower than people read: set --tpot"),
+        ({"latency": {"ttft p50": 40.0, "tpot p50": 0.2}}, "the first token comes after 40 s: set --ttft"),
+        ({"latency": {"latency p50": 90.0}}, "an answer takes 90 s: set --latency"),
+        ({"load_chance": 0.81}, "the machines have an 81% chance of carrying the load"),
+        ({"load_chance": 0.75}, "the machines have a 75% chance of carrying the load"),
         ({"memory_share": 0.97}, "97% of a chip's memory"),
         ({"replicas": 1}, "one copy, no redundancy: downtime during restarts"),
         ({"is_arm": True}, "its processor is Arm: images for x86 do not start"),
@@ -80,15 +88,15 @@ def test_one_copy_at_night_is_a_risk_by_day_too() -> None:
 
 def test_many_losses_of_spot_machines_are_a_plain_number() -> None:
     line = risk_line(with_winner(purchase="spot", interruptions=219.7, machines=3, replicas=3))
-    assert "spot machines are taken back about 220 times a month, each time 1 of 3 missing for 10 min or more" in line
+    assert "about 220 spot interruptions a month expected, each time 1 of 3 missing for 10 min or more" in line
 
 
 def test_a_load_that_is_not_surely_carried_is_a_risk() -> None:
-    assert "carry the load" not in risk_line(with_winner(load_chance=0.93))
+    assert "carrying the load" not in risk_line(with_winner(load_chance=0.93))
     line = risk_line(with_winner(load_chance=0.8, request_chance=0.95))
-    assert "the machines carry the load with a probability of 80% only" in line
+    assert "the machines have an 80% chance of carrying the load" in line
     line = risk_line(with_winner(load_chance=0.8, request_chance=0.7))
-    assert "the latency goals are met with a probability of 70%: measure before you rely on them" in line
+    assert "the latency goals have a 70% chance of being met: measure before you rely on them" in line
 
 
 def test_the_line_stays_short_with_all_risks_at_once() -> None:

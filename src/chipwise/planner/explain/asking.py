@@ -110,9 +110,9 @@ def _side_by_side(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     hardware = f"{chips} {winner.chip}"
     if plan.kind == "interactive":
         split = winner.split if isinstance(winner.split, Seats) else Seats()
-        seats = f"{split.per_chip} to a chip" if split.chips_each == 1 else f"{split.chips_each} chips each"
-        people = counted(targets.at_once or 1, "person", "people")
-        return [f"Not asked: {people} at once, each by themselves, {seats}, on {hardware}."]
+        seats = f"{split.chips_each} chips each" if split.chips_each > 1 else "one chip each"
+        seats = f"{split.per_chip} to a chip" if split.per_chip > 1 and split.chips_each == 1 else seats
+        return [f"Not needed: {counted(targets.at_once or 1, 'user', 'users')}, {seats}, on {hardware}."]
     unit = _SIDES.get(plan.kind, "a second")
     if plan.kind != "serve":
         takes = f"{hardware} {'takes' if chips == 1 else 'take'} {amount(winner.rate or 0.0)} {unit}"
@@ -145,7 +145,7 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     missed = [name for name, limit in targets.goals.items() if reached.get(name, 0.0) > limit]
     chance = winner.goals_chance
     if missed:
-        likely = "" if chance is None else f", met with a probability of {chance:.0%}"
+        likely = "" if chance is None else f", {chance:.0%} probability of being met"
         first = f"missed by the estimate{likely} ({', '.join(parts)})."
     else:
         verdict, doubt = ("met", "") if chance is None else how_surely(plan, chance, winner, targets)
@@ -177,7 +177,7 @@ def _in_time(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     late = np.flatnonzero((priced.seconds > limit) & (priced.compute_usd < own))
     cost = usd_of(priced, late)
     if not len(cost) or cost.min() >= own:
-        return [*sentences, "Nothing cheaper was too slow."]
+        return [*sentences, "No cheaper option was ruled out by the deadline."]
     first = int(np.argmin(cost))
     row = int(late[first])
     machine = rows.fleet.catalog.machines[priced.machine[row]]
@@ -196,7 +196,8 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     if plan.kind == "interactive":
         return [f"By seats: {counted(winner.machines, 'machine holds', 'machines hold')} {winner.seats}; {further}"]
     if isinstance(winner.split, DevicesPerPlace):
-        return [f"By places, {winner.split.devices} to each: {further}"]
+        devices = "One device" if winner.split.devices == 1 else f"{winner.split.devices} devices"
+        return [f"{devices} per site: {further}"]
     copies, wanted = winner.replicas or winner.machines, targets.rate or targets.at_once
     name = _SIDES.get(plan.kind, "") if targets.rate else "callers"
     capacity = ((winner.rate or 0.0) if targets.rate else wanted or 0.0) / copies
@@ -207,7 +208,7 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     surely = targets.stated and planned * (1.0 + targets.headroom) < 0.999 * capacity
     sort = f"at {targets.confidence:.3g} confidence" if surely else "with headroom"
     headroom = f" ({kept_free} {sort})" if kept_free != room else ""
-    spare = f"By copies, each with a part of the load: room for {room} {name}{headroom}, {amount(wanted)} asked."
+    spare = f"By copies, each with a part of the load: capacity {room} {name}{headroom}, {amount(wanted)} needed."
     steps = []
     for times in (2, 4):
         machines = max(machines_of(winner, math.ceil(times * wanted / planned - 1e-9)), 1)
@@ -216,9 +217,9 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         known = f"about {usd(cost)}" if count is None or machines <= count else f"and you own {count}"
         follows = winner.over_time is not None  # so many at the peak, and fewer at other hours
         peak, limit = (" at the peak", "up to ") if follows else ("", "")
-        steps.append(f"{amount(times * wanted)}{peak}: {limit}{counted(machines, 'machine', 'of the same machine')}, {known}")
+        steps.append(f"{amount(times * wanted)} {name}{peak}: {limit}{counted(machines, 'machine', 'machines')}, {known}")
     first = spare if targets.rate else "By copies, each with a part of the callers."
-    return [first, *_one_fewer(plan, winner, targets, planned), f"{'; '.join(steps)}."]
+    return [first, *_one_fewer(plan, winner, targets, planned), f"For {'; for '.join(steps)}."]
 
 
 def _one_fewer(plan: Plan, winner: Choice, targets: Asked, planned: float) -> list[str]:
@@ -274,7 +275,7 @@ def _budget(plan: Plan, winner: Choice, targets: Asked, curve: Sequence[Point]) 
     sentences.append(f"Fastest: {duration(fast.seconds)} for {usd(fast.usd)} ({choice_label(fast)}).")
     twice = min((choice for choice in front if choice.usd <= 2 * winner.usd), key=lambda choice: choice.seconds, default=winner)
     if twice.seconds < winner.seconds * 0.995 and twice is not fast:
-        sentences.append(f"Twice the money: {duration(twice.seconds)}, not {duration(winner.seconds)}.")
+        sentences.append(f"Twice the money cuts {duration(winner.seconds)} to {duration(twice.seconds)}.")
     elif twice is fast:
         sentences.append("Twice the money buys that.")
     else:

@@ -76,7 +76,7 @@ def _carrying(plan: Plan, winner: Choice, targets: Asked) -> str:
 def surer_words(plan: Plan, winner: Choice, targets: Asked) -> str:
     """The cheapest of the plan's machines that carry the load surely, where no others would for less if more of them were
     bought; else the option that plans for it, whose price this plan does not hold."""
-    option = f"; --confidence {targets.confidence:g} plans for machines that do so surely"
+    option = f"; --confidence {targets.confidence:g} plans for {targets.confidence:.0%} certainty"
     rows = plan.rows
     if not targets.rate or not winner.rate or rows is None or plan.objective != "cost":
         return ""

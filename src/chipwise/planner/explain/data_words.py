@@ -21,16 +21,16 @@ def data_words(data: DataMoved) -> str:
     volume = data.volume
     amounts = f"It {_amounts(volume)}."
     if data.usd is None:
-        return f"{amounts} Where that lies is not stated: give data.place."
+        return f"{amounts} Where that lies is not stated: set data.place."
     cost = usd(data.usd[0]) if data.usd[0] == data.usd[1] else usd_range(*data.usd)
     time = f" and {duration(data.seconds)}" if data.seconds >= HOUR else ""
     assumed = f" Assumed: {'; '.join(data.assumed)}." if data.assumed and data.usd[1] else ""
     if data.counted:
         return f"{amounts} Moving that from {data.place} and back is counted in: {cost}{time}.{assumed}"
     if volume.monthly:
-        return f"{amounts} Sending that out of the cloud would add {cost} a month: state data.place.{assumed}"
+        return f"{amounts} Sending that out of the cloud would add {cost} a month: set data.place.{assumed}"
     way = "Sending that to" if volume.read is None else "Moving that from"
-    return f"{amounts} {way} another region or cloud would add {cost}{time}: state data.place.{assumed}"
+    return f"{amounts} {way} another region or cloud would add {cost}{time}: set data.place.{assumed}"
 
 
 def checkpoint_words(volume: Volume) -> str:

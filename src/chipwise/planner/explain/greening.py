@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from chipwise.catalog.region import readable
+from chipwise.catalog.region import UNSTATED, readable
 from chipwise.money.carbon import CarbonLine, Greener, Grid, Grids, Making, greener
 from chipwise.money.hosts import HostShare
 from chipwise.planner.ranking import first_of
@@ -51,7 +51,8 @@ def _drawn(choice: Choice, grid: Grid) -> str:
     text = f"{number(choice.watts, 4)} W x {number((choice.kg - choice.making_kg) / hourly_kg, 4)} h x PUE {number(grid.pue)}"
     of_grid, of_pue = grid.grid_assumed, grid.pue_assumed
     text += f" ({of_pue})" if of_pue else ""
-    known = f"assumed, {of_grid}: the grid of {choice.place} is not stated" if of_grid else f"of {choice.place}"
+    unknown = f"grid of {choice.place} unknown" if choice.place != UNSTATED else "region and grid unknown"
+    known = f"assumed, {of_grid}: {unknown}" if of_grid else f"of {choice.place}"
     return f"{text} x {number(grid.g_per_kwh)} g/kWh {known}"
 
 

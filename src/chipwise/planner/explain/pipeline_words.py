@@ -39,7 +39,7 @@ def together_words(plan: PipelinePlan) -> str:
             f"{usd(extra_usd)} ({extra_usd / max(tie.choice.usd, 1e-9):.1%}) more" if extra_usd >= 0.005 else "the same cost"
         )
         better = ", ".join(advantage_words(own, tie.choice, tie.advantages))
-        sentences.append(f"{tie.stage}: preferred to {what(tie.choice)} for {price}: {better}.")
+        sentences.append(f"{tie.stage}: chosen over {what(tie.choice)} for {price}: {better}.")
     if len(plan.stages) == 1:
         return " ".join(sentences)
     if plan.one_region is None:

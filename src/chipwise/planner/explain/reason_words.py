@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import assert_never
 
+from chipwise.planner.defaults import PORTING_SAVES, PORTING_USD
 from chipwise.planner.explain.advantages import lost_by
 from chipwise.planner.limits import Refused
 from chipwise.planner.reasons import Beaten, Reason, abilities, goals, limits, quantum, sizes
@@ -17,7 +18,7 @@ from chipwise.units import DAY, GIB
 def words(reason: Reason) -> str:
     """Without a capital letter or a full stop: it stands behind a name and a colon."""
     if isinstance(reason, Beaten):
-        porting = " after porting" if reason.porting else ""
+        porting = porting_rule(reason) if reason.porting else ""
         cause = lost_by(reason)
         return _with_circuits(reason) if reason.device else f"{cause and f'{cause}; '}{_beaten(reason)}{porting}"
     if isinstance(reason, limits.Limit):
@@ -149,7 +150,7 @@ def _barred(reason: limits.Barred) -> str:
         case limits.RuleKind.PURCHASE:
             return f"is paid per use, and machines bought as {' or '.join(reason.asked)} are asked for"
         case limits.RuleKind.CLOUD:
-            return f"{provider} is none of the clouds asked for: {asked}"
+            return f"{provider} is not in --cloud ({asked})"
         case limits.RuleKind.AVOIDED_CLOUD:
             return f"{provider} is to be avoided"
         case limits.RuleKind.PROGRAMME:
@@ -335,10 +336,11 @@ def _quantum(reason: quantum.Quantum) -> str:
 def _beaten(lost: Beaten) -> str:
     """Against the winner, by what was asked for first."""
     slower = lost.seconds / max(lost.best_s, 1e-9) - 1
-    costs = _difference(lost.usd / max(lost.best_usd, 1e-9) - 1, "more expensive", "cheaper", "as expensive")
+    costs = _difference(lost.usd / max(lost.best_usd, 1e-9) - 1, "more expensive", "cheaper", "")
     takes = _difference(slower, "slower", "faster", "as fast")
     emits = _difference(lost.kg / max(lost.best_kg, 1e-9) - 1, "more CO2e", "less CO2e", "as much CO2e")
-    cost = f"{costs} ({usd(lost.usd)} a {lost.per} against {usd(lost.best_usd)})"
+    amounts = f"{usd(lost.usd)} a {lost.per}" if usd(lost.usd) == usd(lost.best_usd) else None
+    cost = f"{costs or 'ties on cost'} ({amounts or f'{usd(lost.usd)} a {lost.per} against {usd(lost.best_usd)}'})"
     time = f"{takes} ({duration(lost.seconds)} against {duration(lost.best_s)})"
     carbon = f"{emits} ({mass(lost.kg)} against {mass(lost.best_kg)})"
     if lost.objective == "balanced":  # all three decide: what it is worse in stands first
@@ -350,6 +352,23 @@ def _beaten(lost: Beaten) -> str:
         rest = [text for text in rest if text is not time]
         first = cost if first is time else first
     return f"{first}, {rest[0]}" if rest and (abs(slower) > 0.05 or lost.per == "month") and rest[0] != first else first
+
+
+def porting_rule(lost: Beaten) -> str:
+    """What porting must save, where it saves something and not enough; else that it is needed."""
+    saved = lost.best_usd - lost.usd
+    share, bills, period = (
+        saved / max(lost.best_usd, 1e-9),
+        1 if lost.per == "job" else 12,
+        "" if lost.per == "job" else " a year",
+    )
+    if saved <= 0:
+        return " after porting"
+    if share < PORTING_SAVES:
+        return f", but porting must save at least {PORTING_SAVES:.0%} (here {share:.1%})"
+    if saved * bills < PORTING_USD:
+        return f", but porting must save at least {usd(PORTING_USD)}{period} (here {usd(saved * bills)})"
+    return " after porting"
 
 
 def _difference(share: float, above: str, below: str, equal: str) -> str:

@@ -16,6 +16,8 @@ from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
 from chipwise.text import amount, duration
 
+READING_S = 0.25  # a token: what takes longer is slower than people read
+WAITING_S = 30.0  # until the first word or the result: longer than people wait
 UNSURE = 0.895  # probability of keeping the latency goals, below which it is a risk: nothing on offer was surer
 OFTEN = 0.1  # interruptions: fewer are not worth a number
 LONGEST = 220  # letters: three lines of a narrow terminal
@@ -34,7 +36,7 @@ def risk_line(plan: Plan) -> str:
     if retires and plan.service is not None:
         text = f"Risks: {retires}. Of the machines"
     risks: list[str] = [retires] if retires and plan.service is None else []
-    for risk in _risks(plan, plan.winner):
+    for risk in dict.fromkeys(_risks(plan, plan.winner)):  # two quotas may ask for the same
         if len(f"{text}: {'; '.join([*risks, risk])}.") <= LONGEST:
             risks.append(risk)
     if not risks:
@@ -62,17 +64,20 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
     layers = leading_layers(plan)
     if winner.purchase == Purchase.SPOT or (layers is not None and any(one.name == Purchase.SPOT for one in layers.layers)):
         times = amount(float(f"{winner.interruptions:.2g}"))
-        often = f" about {times} times{' a month' if plan.per == 'month' else ''}" if winner.interruptions >= OFTEN else ""
+        often = f"about {times} spot interruptions" if winner.interruptions >= OFTEN else "spot interruptions"
+        often += " a month expected" if plan.per == "month" else " expected" if winner.interruptions >= OFTEN else " possible"
         often += " (assumed)" if winner.interruptions_assumed else ""
         lost = "downtime" if winner.machines == 1 else f"1 of {winner.machines} missing"
         effect = "so keep checkpoints" if plan.per == "job" else f"each time {lost} for {duration(BOOT_S)} or more"
-        yield f"spot machines are taken back{often}, {effect}"
+        yield f"{often}, {effect}"
+    if plan.kind == "serve" and winner.request_chance is None and (slow := _slow_answers(winner)):
+        yield slow
     alone = 1.0 if winner.request_chance is None else winner.request_chance
     carried = 1.0 if winner.load_chance is None else winner.load_chance
     if carried < min(alone, plan.confidence - 0.005):
-        yield f"the machines carry the load with a probability of {carried:.0%} only"
+        yield f"the machines have {percent_words(carried)} chance of carrying the load"
     elif alone < UNSURE:
-        yield f"the latency goals are met with a probability of {alone:.0%}: measure before you rely on them"
+        yield f"the latency goals have {percent_words(alone)} chance of being met: measure before you rely on them"
     fold = max(winner.rate_spread**2, winner.high_s / max(winner.low_s, 1e-9))
     if fold > UNKNOWN_TIMES:
         yield f"its speed is known to a factor of {fold:.2g} only: measure it first"
@@ -102,6 +107,25 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         yield f"{winner.chip} runs ROCm, not CUDA"
     if winner.is_arm and winner.provider != EDGE:
         yield "its processor is Arm: images for x86 do not start"
+
+
+def _slow_answers(winner: Choice) -> str:
+    """Where no latency goal is stated and nobody would wait for an answer; empty: people would."""
+    token, first = winner.latency.get("tpot p50", 0.0), winner.latency.get("ttft p50", 0.0)
+    whole = winner.latency.get("latency p50", 0.0)
+    if token > READING_S:
+        return f"{duration(token)} a token is slower than people read: set --tpot, such as 100ms, if they wait"
+    if first > WAITING_S:
+        return f"the first token comes after {duration(first)}: set --ttft, such as 1s, if people wait"
+    if whole > WAITING_S:
+        return f"an answer takes {duration(whole)}: set --latency, such as 1s, if people wait"
+    return ""
+
+
+def percent_words(chance: float) -> str:
+    """With its article: an 81%, a 75%."""
+    text = f"{chance:.0%}"
+    return f"{'an' if text.startswith('8') or text in ('11%', '18%') else 'a'} {text}"
 
 
 def _fewest_copies(winner: Choice) -> int:

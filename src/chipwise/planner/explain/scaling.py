@@ -138,7 +138,7 @@ def _end(winner: Choice, curve: Sequence[Point]) -> str:
     for smaller, larger in pairwise(curve):
         if math.log(smaller.work_s / larger.work_s) < PAYS * math.log(larger.chips / smaller.chips):
             return f"Beyond {smaller.chips:g} {winner.chip} a doubling brings less than {2**PAYS:.1f}x."
-    return f"More still pay at {curve[-1].chips:g} {winner.chip}, the most that were predicted."
+    return f"Still efficient at {curve[-1].chips:g} {winner.chip}, the largest number predicted."
 
 
 def counted(value: float, one: str, many: str) -> str:

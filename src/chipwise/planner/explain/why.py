@@ -7,7 +7,7 @@ again, offer by offer, and then against the search, shape by shape.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from chipwise.catalog.machine import Machine
 from chipwise.errors import UnknownName
 from chipwise.planner.fleet import Fleet
 from chipwise.planner.limits import Mask, Refused, allowed
-from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons import Beaten, Reason
 from chipwise.planner.reasons.goals import MissesGoals
 from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.plan import Plan, Rows, Service
@@ -60,26 +60,27 @@ class Why:
     candidates: int = 0  # that keep the goals
     winner: Choice | None = None
     service: Service | None = None  # of a provider: its cheapest service paid per use
+    own_unpriced: bool = False  # a machine of one's own whose cost is not stated
+    freed: Why | None = None  # what it could do without the limits that refuse all of its offers
 
 
 def why(known: Known, plan: Plan, name: str) -> Why:
     """Raises UnknownName with the nearest spellings."""
     rows = plan.rows
     assert rows is not None
-    sold = next((one for one in plan.services if fold(name) in (fold(one.provider), fold(one.name), fold(one.title))), None)
     try:
         subject = subject_of(known, rows.fleet, name)
     except UnknownName:
-        if sold is None:
+        if (answer := _beside_machines(plan, name)) is None:
             raise
-        return Why(
-            subject=f"service {sold.title}", outcome=Outcome.NO_OFFER, offers=0, refused=(), winner=plan.winner, service=sold
-        )
+        return answer
     offers = rows.fleet.catalog.offers
     machine = np.frombuffer(offers.machine, dtype=np.int32)
     region = np.frombuffer(offers.region, dtype=np.int32)
     matching = subject.machines[machine] & subject.regions[region]
-    left = allowed(rows.fleet, rows.grounds.rules, rows.priced.prices, among=matching)
+    searched = np.isin(np.arange(len(offers)), [] if rows.grounds.allowed is None else rows.grounds.allowed)
+    left = allowed(rows.fleet, rows.grounds.rules, rows.priced.prices, among=matching & ~searched)
+    usable = np.union1d(left.offers, np.flatnonzero(matching & searched))
     service = next((one for one in plan.services if one.provider == subject.provider), None)
     count, refused = int(np.count_nonzero(matching)), left.refused
     ranked = np.flatnonzero(
@@ -88,12 +89,26 @@ def why(known: Known, plan: Plan, name: str) -> Why:
     if len(ranked):
         return _with_candidate(plan, rows, subject, int(ranked[0]), count, refused, service)
     if not count:
-        return Why(subject=subject.title, outcome=Outcome.NO_OFFER, offers=0, refused=(), winner=plan.winner, service=service)
-    if not len(left.offers):
         return Why(
-            subject=subject.title, outcome=Outcome.REFUSED, offers=count, refused=refused, winner=plan.winner, service=service
+            subject=subject.title,
+            outcome=Outcome.NO_OFFER,
+            offers=0,
+            refused=(),
+            winner=plan.winner,
+            service=service,
+            own_unpriced=any(rows.fleet.catalog.machines[at].owned for at in np.flatnonzero(subject.machines).tolist()),
         )
-    shapes = sorted(set(rows.fleet.shape_of[machine[left.offers]].tolist()))
+    if not len(usable):
+        return Why(
+            subject=subject.title,
+            outcome=Outcome.REFUSED,
+            offers=count,
+            refused=refused,
+            winner=plan.winner,
+            service=service,
+            freed=_freed(known, rows, refused, name),
+        )
+    shapes = sorted(set(rows.fleet.shape_of[machine[usable]].tolist()))
     reason = rows.grounds.reason(shapes)
     return Why(
         subject=subject.title,
@@ -104,6 +119,28 @@ def why(known: Known, plan: Plan, name: str) -> Why:
         winner=plan.winner,
         service=service,
     )
+
+
+def _beside_machines(plan: Plan, name: str) -> Why | None:
+    """Of what is no machine: a service that is paid per use, or a quantum device, by any word of its name."""
+    wanted = fold(name)
+
+    def called(*titles: str) -> bool:
+        return wanted in {fold(text) for title in titles for text in (title, *title.split())}
+
+    blank = Why(subject=name, outcome=Outcome.NO_OFFER, offers=0, refused=(), winner=plan.winner)
+    if (sold := next((one for one in plan.services if called(one.provider, one.name, one.title)), None)) is not None:
+        return replace(blank, subject=f"service {sold.title}", service=sold)
+    loss = next((one for one in plan.losses if called(one.family)), None)
+    if loss is None:
+        return None
+    outcome = Outcome.UNABLE if loss.choice is None else Outcome.BEATEN if isinstance(loss.why, Beaten) else Outcome.MISSES
+    return replace(blank, subject=loss.family, outcome=outcome, best=loss.choice, reason=loss.why)
+
+
+def _freed(known: Known, rows: Rows, refused: Sequence[Refused], name: str) -> Why | None:
+    plan = rows.grounds.freed(one.rule.kind for one in refused)
+    return None if plan is None or plan.rows is None else why(known, plan, name)
 
 
 def _with_candidate(

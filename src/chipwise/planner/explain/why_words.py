@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from chipwise.planner.defaults import PORTING_SAVES, PORTING_USD
 from chipwise.planner.explain.reason_words import rule_words, words
 from chipwise.planner.explain.remedy_words import eased
 from chipwise.planner.explain.row_words import watts
 from chipwise.planner.explain.why import Outcome, Why
 from chipwise.planner.explain.words import many_words
-from chipwise.planner.reasons import Beaten
 from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.plan import Service
 from chipwise.text import duration, mass, usd
@@ -37,11 +35,9 @@ def _answer(finding: Why, per: str) -> str:
         case Outcome.BEATEN:
             assert finding.best is not None
             assert finding.reason is not None
-            rank = f"candidate {finding.rank:,} of {finding.candidates:,}"
+            rank = f"; candidate {finding.rank:,} of {finding.candidates:,}" if finding.rank is not None else ""
             lost = f"{words(finding.reason)}{_extra(finding)}"
-            return (
-                f"{finding.subject}: at best {_did(finding.best, per)}; {rank}. It lost: {lost}.{_porting_rule(finding, per)}"
-            )
+            return f"{finding.subject}: at best {_did(finding.best, per)}{rank}. {lost[0].upper()}{lost[1:]}."
         case Outcome.MISSES:
             assert finding.best is not None
             assert finding.reason is not None
@@ -52,32 +48,44 @@ def _answer(finding: Why, per: str) -> str:
             example = finding.refused[-1].reason
             detail = f" ({words(example)})" if example is not None else ""
             all_offers = "its only offer" if finding.offers == 1 else f"all of its {finding.offers:,} offers"
-            return f"{finding.subject}: limits exclude {all_offers}: {rules}{detail}."
+            return f"{finding.subject}: limits exclude {all_offers}: {rules}{detail}.{_without_limits(finding, per)}"
         case Outcome.UNABLE:
             assert finding.reason is not None
             helps = f" Would help: {remedy}." if (remedy := eased(finding.reason)) else ""
             return f"{finding.subject}: none of its offers can do it: {words(finding.reason)}.{helps}"
+        case Outcome.NO_OFFER if finding.own_unpriced:
+            remedy = "state its hourly cost, or its purchase price and lifetime, in the file that lists it"
+            return f"{finding.subject}: no price: {remedy}."
+        case Outcome.NO_OFFER if finding.service is not None and finding.subject.startswith("service "):
+            return f"{finding.subject}: paid per use, and no machine of the catalog."
         case Outcome.NO_OFFER:
             return f"{finding.subject}: the catalog has no machine of it on offer."
     assert_never(finding.outcome)
 
 
-def _porting_rule(finding: Why, per: str) -> str:
-    """Why something that is cheaper lost to what runs without porting."""
-    reason = finding.reason
-    if not isinstance(reason, Beaten) or not reason.porting or reason.usd >= reason.best_usd:
+def _without_limits(finding: Why, per: str) -> str:
+    """The best it could do if the limits that refuse it were lifted, and by how much it would win or lose."""
+    freed, winner = finding.freed, finding.winner
+    if freed is None or (freed.best is None and freed.reason is None):
         return ""
-    saved, period = reason.best_usd - reason.usd, "" if per == "job" else " a year"
-    needed = f"at least {PORTING_SAVES:.0%} and {usd(PORTING_USD)}{period}"
-    reached = f"{saved / reason.best_usd:.1%} and {usd(saved * (1 if per == 'job' else 12))}{period}"
-    return f" It needs porting, which must save {needed} to lead: this saves {reached}."
+    if freed.best is None:
+        return f" Without them: {words(freed.reason)}." if freed.reason is not None else ""
+    text = f" Without them, at best {_did(freed.best, per)}"
+    if freed.outcome is Outcome.MISSES:
+        return f"{text}; it would miss a goal: {words(freed.reason)}." if freed.reason is not None else f"{text}."
+    if winner is None:
+        return f"{text}; it would meet the goals."
+    difference = freed.best.usd - winner.usd
+    more = f"{usd(abs(difference))} {'more' if difference >= 0 else 'less'} than the answer"
+    porting = ", after porting" if freed.best.needs_porting and not winner.needs_porting else ""
+    return f"{text}: {more}{porting}."
 
 
 def _paid_per_use(finding: Why, service: Service) -> str:
     text = f"Paid {service.kind}, {service.title} costs {usd(service.usd)} a month"
     if finding.winner is not None:
         text += f" against {usd(finding.winner.usd)} for the machines that win"
-    return f"{text}; it may not be used: {words(service.refused[0])}." if service.refused else f"{text}."
+    return f"{text}; not allowed: {words(service.refused[0])}." if service.refused else f"{text}."
 
 
 def _did(choice: Choice, per: str) -> str:
@@ -93,6 +101,7 @@ def _extra(finding: Why) -> str:
     if finding.winner is None:
         return ""
     dollars, kg = finding.best.usd - finding.winner.usd, finding.best.kg - finding.winner.kg
-    return (
-        f"; {usd(abs(dollars))} {'more' if dollars >= 0 else 'less'} and {mass(abs(kg))} CO2e {'more' if kg >= 0 else 'less'}"
-    )
+    emits = f"emits {mass(abs(kg))} {'more' if kg >= 0 else 'less'} CO2e"
+    if usd(finding.best.usd) == usd(finding.winner.usd):
+        return f"; {emits}"
+    return f"; costs {usd(abs(dollars))} {'more' if dollars >= 0 else 'less'} and {emits}"

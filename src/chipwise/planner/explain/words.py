@@ -11,16 +11,18 @@ from chipwise.planner.explain.advantages import advantage_words
 from chipwise.planner.explain.data_words import data_words, dominant
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.offer_prices import OLD_DAYS
-from chipwise.planner.preference import OLD
+from chipwise.planner.preference import OLD, Advantage
 from chipwise.planner.values.choice import Choice, QuantumPart
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Plan, Service
 from chipwise.planner.values.split import GenerationSplit, width
 from chipwise.text import amount, duration, long_age, mass, usd, usd_interval
+from chipwise.units import DAY, HOUR
 from chipwise.workload.kinds import Serve
 
 EDGE = "edge"  # the provider of small devices, as `devices` names it
 SELDOM = 0.01  # a second: below this a rate is told as the time between two
+FEW = 0.1  # a second: below this a rate is told by the hour
 
 
 # What it takes to bring PyTorch code written for NVIDIA there, by the last or first word of a family.
@@ -35,6 +37,8 @@ PORTING = {
 _SOFTWARE = {"TPU": "JAX or PyTorch/XLA", "Gaudi": "Optimum Habana", "FPGA": "an FPGA design"}  # else the Neuron SDK
 _OLD_ROCM = "an old ROCm (the present one does not support it)"
 WORTH_PORTING = 0.01  # of the cost: what porting saves less of is not told
+LONGER = 1.25  # times as long: from here on a cheaper rival's time is told with its price
+WAITING = 0.25  # of the time: from here on waiting for spot machines is told with it
 ALIKE = 0.0005  # of the cost: what differs by less costs the same
 
 
@@ -54,7 +58,22 @@ PROVENANCE = {  # of an estimate
     "other software": "measured with other software",
     "formula": "calculated, not measured",
 }
+OBJECTIVES = {"balanced": "balanced objective"}  # behind the name of a plan; the others read well as "by cost"
 RATES = {"serve": "requests a second", "transcode": "streams", "stream": "messages a second"}
+
+
+def objective_words(objective: str) -> str:
+    return OBJECTIVES.get(objective, f"by {objective}")
+
+
+def rate_words(rate: float, kind: str) -> str:
+    """Of what a service of that kind takes: 12 requests a second, or 110 requests an hour where they are few."""
+    unit = RATES[kind]
+    if rate >= FEW or " a second" not in unit:
+        return f"{amount(rate)} {unit}"
+    hourly = rate * HOUR
+    period, count = ("an hour", hourly) if hourly >= 1 else ("a day", rate * DAY)
+    return f"{amount(count)} {unit.removesuffix(' a second')} {period}"
 
 
 def no_service(plan: Plan) -> str:
@@ -159,16 +178,22 @@ def sentence(plan: Plan) -> str:
         hardware += _circuits(winner.quantum)
     beats = _next_best(plan, winner)
     if plan.per == "month":
-        able = f" for up to {amount(winner.rate)} {RATES[plan.kind]}" if winner.rate and plan.kind in RATES else ""
+        able = f" for up to {rate_words(winner.rate, plan.kind)}" if winner.rate and plan.kind in RATES else ""
         verb = "Buy" if winner.provider == EDGE else "Use" if winner.purchase == "owned" else "Rent"
         cost = f"{cost_words(winner, ' a month')}{able}{_always(winner)}{beats}"
         goes = ", as the load goes" if follows(winner) else ""
         remarks = f"{_missed(winner)}{_spared(winner)}{_owned(winner)}{_stale(winner)}{porting_words(plan)}{_terms(plan)}"
         bought = "paid off over 3 years" if winner.provider == EDGE else winner.purchase
         return f"{verb} {hardware}, {bought}{goes}: {cost}.{remarks}"
-    cost = f"{duration(winner.seconds)} for {cost_words(winner)}, {mass(winner.kg)} CO2e"
+    cost = f"{duration(winner.seconds)}{_waiting(winner)} for {cost_words(winner)}, {mass(winner.kg)} CO2e"
     remarks = f"{_owned(winner)}{_stale(winner)}{_long(winner)}{porting_words(plan)}{_terms(plan)}"
     return f"Run on {hardware}, {winner.purchase}: {cost}{beats}.{remarks}"
+
+
+def _waiting(winner: Choice) -> str:
+    """Of the time that for which spot machines are waited, where it is a large part; nothing is paid for it."""
+    waited = winner.first_wait_s + winner.later_wait_s
+    return f" ({duration(waited)} of it waiting for spot)" if waited >= WAITING * winner.seconds else ""
 
 
 def _terms(plan: Plan) -> str:
@@ -199,9 +224,14 @@ def _next_best(plan: Plan, winner: Choice) -> str:
     if plan.near_tie is not None:
         cheaper = plan.near_tie.choice
         share = 1.0 - cheaper.usd / max(winner.usd, 1e-9)
-        better = ", ".join(advantage_words(winner, cheaper, plan.near_tie.advantages))
+        if share < ALIKE:
+            return ""
         name = f"{many_words(cheaper)}{cheaper.provider} {cheaper.machine}, {cheaper.purchase}"
-        return f"; preferred to {name} for {usd(cheaper.usd)} ({share:.1%} less): {better}" if share >= ALIKE else ""
+        if Advantage.SURER in plan.near_tie.advantages:
+            doubt = f" ({cheaper.doubt})" if cheaper.doubt else ""
+            return f"; chosen over {name}, which is {share:.1%} cheaper but whose price is uncertain{doubt}"
+        better = ", ".join(advantage_words(winner, cheaper, plan.near_tie.advantages))
+        return f"; chosen over {name} for {usd(cheaper.usd)} ({share:.1%} less): {better}"
     dearer = [choice for choice in plan.choices[1:] if choice.usd >= winner.usd and not has_idle_chips(choice)]
     return f"; next best {usd(dearer[0].usd)}" if dearer else ""
 
@@ -225,7 +255,10 @@ def porting_words(plan: Plan) -> str:
     saved = 1.0 - rival.usd / max(winner.usd, 1e-9)
     if saved < WORTH_PORTING:
         return ""
-    return f" {name} would cost {usd(rival.usd)}, {saved:.0%} less, after porting to {software_of(rival.family)}."
+    longer = plan.per == "job" and rival.seconds > LONGER * winner.seconds
+    time = f", but take {duration(rival.seconds)}, not {duration(winner.seconds)}" if longer else ""
+    ported = f"after porting to {software_of(rival.family)}{time}"
+    return f" {name} would cost {usd(rival.usd)}, {saved:.0%} less, {ported}."
 
 
 def own_words(choice: Choice) -> str:

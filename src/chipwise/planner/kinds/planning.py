@@ -52,7 +52,7 @@ def plan_ways(question: Question, ground: Ground, table: Table, ways_of: Callabl
         lacks = [found for at in shapes if isinstance(found := ways_of(at), Cannot)]
         return min(lacks, key=lambda one: one.distance).why if lacks else NeedsNetwork()
 
-    return _assembled(question, ground, table, ways, missed, count, Grounds(question.rules, reason))
+    return _assembled(question, ground, table, ways, missed, count, Grounds(question.rules, reason, ground.ok.offers))
 
 
 def _assembled(

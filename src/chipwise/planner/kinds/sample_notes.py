@@ -21,17 +21,17 @@ def size_notes(shape: Shape, work: Serve | Batch) -> list[str]:
         picture = f"denoising steps, {size['side']:g} x {size['side']:g} pixels"
         if work.steps:
             return [f"A picture: {work.steps} {picture}."]
-        return [f"Assumed of a picture: {STEPS} {picture}; see --steps."]
+        return [f"Assumed per picture: {STEPS} {picture}; see --steps."]
     parts: dict[str, str] = {}
     if "side" in size:
         parts["image_size"] = f"{size['side']:g} x {size['side']:g} pixels"
     if isinstance(shape, EncoderDecoderShape) and shape.mels:
-        parts["clip"] = f"{size['tokens'] / WHISPER_RATE:g} s of sound"
+        parts["clip"] = f"{size['tokens'] / WHISPER_RATE:g} s of audio"
     elif "seconds" in size:
-        parts["clip"] = f"{size['seconds']:g} s of sound"
+        parts["clip"] = f"{size['seconds']:g} s of audio"
     elif "tokens" in size:
         parts["input_tokens"] = f"{size['tokens']:g} tokens"
     if "generated" in size:
-        parts["output_tokens"] = f"{size['generated']:g} tokens written, one after the other"
+        parts["output_tokens"] = f"{size['generated']:g} output tokens, sequential"
     unstated = {name: text for name, text in parts.items() if not getattr(work, name)}
-    return [f"Assumed of an item: {', '.join(unstated.values())}; see {', '.join(unstated)}."] if unstated else []
+    return [f"Assumed per item: {', '.join(unstated.values())}; see {', '.join(unstated)}."] if unstated else []

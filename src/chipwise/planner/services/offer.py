@@ -68,7 +68,9 @@ class ServiceOffer:
             return f"a machine of your own is not cheaper at any rate: {self.break_even.why}"
         if first == 0:
             return "a dedicated machine is cheaper from the first request on"
-        if always is None or always <= first * 1.01:
+        if always is None:
+            return f"a dedicated machine is cheaper at some rates only, the lowest of them {_often(first)}"
+        if always <= first * 1.01:
             return f"a dedicated machine is cheaper above {_often(first)}"
         return f"a dedicated machine can be cheaper above {_often(first)} and always is above {_often(always)}"
 

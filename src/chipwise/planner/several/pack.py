@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipwise.catalog.offer import PURCHASES
+from chipwise.catalog.region import region_phrase
 from chipwise.catalog.sharing import mig_profiles, modes_of
 from chipwise.errors import BadInput, NoResult
 from chipwise.perf.arrays import Array
+from chipwise.planner.defaults import PORTING_SAVES, PORTING_USD, ported_kinds
 from chipwise.planner.fleet import Index
 from chipwise.planner.generation.job import ServingJob
 from chipwise.planner.generation.plan import generation_job, generation_shapes, serving_hours
 from chipwise.planner.ground import PlanGround, ground_for
 from chipwise.planner.load.plan import with_recording
+from chipwise.planner.preference import PORTED, effort, pays
 from chipwise.planner.pricing import Priced, Work, price
 from chipwise.planner.several import packing
-from chipwise.planner.several.packing import Bin, Host, Item, Profile
+from chipwise.planner.several.packing import Bin, Host, Item, Packing, Prices, Profile
 from chipwise.planner.several.sharing import Cuts, cuts_of, host_usage, profiles_of
 from chipwise.predictor.anchoring import carried_over
-from chipwise.units import GB, HOUR, MONTH
+from chipwise.text import usd as usd_text
+from chipwise.units import GB, HOUR, MONTH, YEAR
 from chipwise.workload.kinds import Serve
 from chipwise.workload.pipeline import Workload
 
@@ -61,7 +65,7 @@ class Shared:
 
     @property
     def title(self) -> str:
-        return f"{self.provider} {self.machine} in {self.region}"
+        return f"{self.provider} {self.machine} {region_phrase(self.region)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +93,16 @@ def pack(known: Known, services: Sequence[tuple[str, Workload]]) -> Packed:
     requests = [_request(known, ground, path, work) for path, work in services]
     market = _Market(ground, requests)
     items, owners = _items(market, requests)
-    packed = packing.pack(items, market.hosts, market.prices)
+    packed, prices, saving = _without_vain_porting(items, market, requests)
     if packed is None:
         raise NoResult("No machine is allowed for some of them.", remedy="chipwise plan FILE shows what is missing for each.")
     machines, apart = (
         tuple(market.shared(one, items, owners, requests) for one in bins)
-        for bins in (packed.bins, packing.apart(items, market.hosts, market.prices))
+        for bins in (packed.bins, packing.apart(items, market.hosts, prices))
     )
     limits = f"{packing.MOST_SHARE:.0%} of a chip's speed and {packing.MOST_MEMORY:.0%} of its memory together"
     alone = "each keeps its goals with its share alone. Machines with one chip only."
-    notes = [f"Assumed: models in turns take at most {limits}; {alone}"]
+    notes = [*saving, f"Assumed: models in turns take at most {limits}; {alone}"]
     if any(one.work.goals.budget is not None for one in requests):
         notes.append("goals.budget is ignored here: the cost of a shared machine belongs to all its models.")
     if not packed.proven:
@@ -110,6 +114,33 @@ def pack(known: Known, services: Sequence[tuple[str, Workload]]) -> Packed:
         apart_usd=sum(one.usd for one in apart),
         proven=packed.proven,
         notes=tuple(notes),
+    )
+
+
+def _without_vain_porting(
+    items: Sequence[Item], market: _Market, requests: Sequence[_Request]
+) -> tuple[Packing | None, Prices, list[str]]:
+    """The cheapest; chips that need porting only where they save as much as `plan` asks of it. With what they would save."""
+    parts, fleet = [shapes[0] for shapes in market.shapes], market.ground.fleet
+    native = frozenset.intersection(*(ported_kinds(one.work, lambda _: False) for one in requests))
+    moved = np.array([effort(fleet.part(at), native) >= PORTED for at in parts], dtype=bool)
+    cheapest = packing.pack(items, market.hosts, market.prices)
+    if cheapest is None or not any(moved[one.host] for one in cheapest.bins):
+        return cheapest, market.prices, []
+
+    def unmoved_prices(rules: int) -> Array:
+        return np.where(moved, np.inf, market.prices(rules))
+
+    unmoved = packing.pack(items, market.hosts, unmoved_prices)
+    if unmoved is None or bool(pays(np.array(cheapest.usd), unmoved.usd, YEAR / MONTH)):
+        return cheapest, market.prices, []
+    chips = " and ".join(dict.fromkeys(market.hosts[one.host].name for one in cheapest.bins if moved[one.host]))
+    saved = f"{1 - cheapest.usd / unmoved.usd:.1%} less"
+    needed = f"at least {PORTING_SAVES:.0%} and {usd_text(PORTING_USD)} a year"
+    return (
+        unmoved,
+        unmoved_prices,
+        [f"With {chips} it would cost {usd_text(cheapest.usd)}, {saved}; porting must save {needed}."],
     )
 
 

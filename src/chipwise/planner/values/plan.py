@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -142,6 +142,8 @@ class Grounds:
 
     rules: Rules = field(default_factory=Rules)
     reason: Callable[[Sequence[int]], Reason | None] = _no_reason
+    allowed: Index | None = None  # offers that were searched, where the rules do not say it: devices stand where the work is
+    freed: Callable[[Iterable[RuleKind]], Plan | None] = lambda _: None  # the plan without some limits; None: they stay
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from chipwise.catalog.region import readable
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import USER, Object, namespace_of
 from chipwise.renderer.deployment import Deployment, Form, Volume
@@ -92,7 +93,9 @@ def _about(deployment: Deployment, place: Place, places: Sequence[Place]) -> str
     lines = []
     if len(places) > 1:
         names = ", ".join(other.name for other in places if other is not place)
-        lines.append(f"The part of {place.provider} {place.region}: {', '.join(stage.title for stage in place.stages)}.")
+        lines.append(
+            f"The part of {place.provider} {readable(place.region)}: {', '.join(stage.title for stage in place.stages)}."
+        )
         lines.append(f"The rest is in {names}. Start each with the same parameter `run`; hand-offs are under keys with it.")
     lines += [f"{stage.title}: {note}" for stage in place.stages if deployment.stages for note in stage.notes]
     left = [stage.title for stage in deployment.stages if stage.form is Form.DEVICES]

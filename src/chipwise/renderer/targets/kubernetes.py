@@ -22,7 +22,7 @@ def render(deployment: Deployment) -> list[File]:
     match deployment.form:
         case Form.PIPELINE:
             raise CannotRender(
-                "Plain Kubernetes runs no stages in order.",
+                "Plain Kubernetes cannot order stages.",
                 remedy=f"Use --to argo, or {one_stage(deployment)}.",
             )
         case Form.SESSIONS:

@@ -25,7 +25,7 @@ def render(deployment: Deployment) -> list[File]:
     match deployment.form:
         case Form.PIPELINE:
             raise CannotRender(
-                "Terraform makes machines and runs no stages in order.",
+                "Terraform creates machines and cannot order stages.",
                 remedy=f"Use --to argo, or {one_stage(deployment)}.",
             )
         case Form.DEVICES:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chipwise.catalog.region import UNSTATED, readable
 from chipwise.renderer.cluster.pod import USER, Object, claim_name, mounted_volumes
 from chipwise.renderer.deployment import Deployment, HandOff, Volume
 from chipwise.renderer.launch.handing import ROOT as ROOT
@@ -31,7 +32,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        return dns_name(f"{self.provider}-{self.region}", 60)
+        return dns_name(self.provider if readable(self.region) == UNSTATED else f"{self.provider}-{self.region}", 60)
 
     def has(self, title: str) -> bool:
         return any(stage.title == title for stage in self.stages)
