@@ -164,7 +164,7 @@ def _followed(session: Session, name: str) -> int:
         try:
             changing.stop(session, name, text.say)
         except KeyboardInterrupt:
-            text.say(f"{name} is told to stop; chipwise serve status shows it.")
+            text.say(f"{name} is stopping; chipwise serve status shows it.")
         return 130
     text.say(f"{name} was stopped by another command.")
     return 0

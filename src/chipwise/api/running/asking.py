@@ -49,8 +49,8 @@ def run(session: Session, request: RunRequest, say: Callable[[str], None] = lamb
             engines.remember(session, site, reach)
         for job in jobs:
             runtime.awake(job)
-            here = request.is_command and runs_here(job.spec.engine)
-            if here and (unseen := place.unseen_gpus(session, job.spec.needs.gpus)):
+            own_command = request.is_command and runs_here(job.spec.engine)
+            if own_command and (unseen := place.unseen_gpus(session, job.spec.needs.gpus)):
                 say(f"{job.id}: {unseen}")
             if passing := _passing(job.spec):
                 say(f"{job.id}: {passing} is not on a persistent volume: it is checked, and then deleted with the pod.")

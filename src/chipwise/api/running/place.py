@@ -101,9 +101,9 @@ def devices(session: Session) -> tuple[tuple[int, ...], tuple[int, ...]]:
     )
 
 
-def unseen_gpus(session: Session, asked: int) -> str:
+def unseen_gpus(session: Session, reserved: int) -> str:
     """For who asked for no GPU on a machine that has some: programs see only those that they hold. Empty: nothing to say."""
-    gpus = 0 if asked else len(devices(session)[0])
+    gpus = 0 if reserved else len(devices(session)[0])
     return f"It sees no GPU of the {gpus} here: --gpus 1 reserves one." if gpus else ""
 
 
