@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TRAIN, SERVE = (f"{ROOT}/examples/{name}/workload.yaml" for name in ("train", "serve"))
 PLANNED = ("train", "finetune", "serve", "batch")
 KEYS = {"schema", "workload", "kind", "per", "by", "fits", "winner", "cells", "services", "missing", "notes"}
-CELL = {"key", "fits", "why", "reason", "usd", "seconds", "kwh", "co2e_kg", "choice"}
+CELL = {"key", "fits", "why", "reason", "usd", "doubt", "seconds", "kwh", "co2e_kg", "choice"}
 COLUMNS = ("performance", "cost", "energy", "frameworks", "ease")
 
 

@@ -81,6 +81,7 @@ def _refuse_without_program(source: NamedText) -> None:
 
 def run_request(work: Any, options: RunOptions) -> Any:
     from chipwise.api.running.asking import RunRequest
+    from chipwise.api.running.installed import runs_here
     from chipwise.units import parse_seconds
 
     is_command = isinstance(work, list | tuple)
@@ -89,7 +90,8 @@ def run_request(work: Any, options: RunOptions) -> Any:
         raise BadInput(f"{work!r} is not a workload file.", remedy=f"Give a command as a list of words: cw.run([{command}])")
     words = tuple(map(str, work)) if is_command else (read_workload(work),)
     settings = stated(options)
-    if not is_command and not isinstance(work, str | Path) and settings.get("engine", "local") == "local":
+    is_here = "engine" not in settings or runs_here(settings["engine"])
+    if is_here and not is_command and not isinstance(work, str | Path):
         _refuse_without_program(read_workload(work))
     limits = {name: settings.pop(name) for name in LimitOptions.__annotations__ if name in settings and name != "spot"}
     settings["constraints"] = constraints(cast(LimitOptions, limits))

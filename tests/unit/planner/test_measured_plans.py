@@ -47,6 +47,16 @@ def test_work_that_only_a_run_tells_of_is_planned_on_chips_like_its_own(session:
     assert all(chip.memory_bytes >= 0.95 * session.known.parts["RTX-4090"].memory_bytes for chip in chips)
 
 
+def test_a_training_that_only_a_run_tells_of_keeps_to_as_many_chips_as_it_ran_on(session: Session) -> None:
+    run = "{on: rtx-4090, takes: 6h, per: epoch}"
+    assert {choice.machines * choice.chips for choice in planned(session, SCRIPT, run).choices} == {1}
+    eight = planned(session, SCRIPT, run.replace("4090,", "4090, chips: 8,"))
+    assert max(choice.machines * choice.chips for choice in eight.choices) == 8
+    stated = planned(session, SCRIPT + "limits: {chip_count: {min: 4, max: 8}}\n", run)
+    assert {choice.machines * choice.chips for choice in stated.choices} == {4}
+    assert any(note.startswith("How it scales past 1 chip was not measured") for note in stated.notes)
+
+
 def test_stated_memory_allows_smaller_chips(session: Session) -> None:
     limits = "limits: {chips: [t4], chip_count: 1, clouds: [aws]}\n"
     assert planned(session, SCRIPT + limits, "{on: rtx-4090, takes: 6h, per: epoch}").winner is None

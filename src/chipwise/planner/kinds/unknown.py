@@ -1,7 +1,8 @@
 """Work of which only a run is known: copies of it side by side on as many chips as it takes, by what chips' sheets say.
 
-A job is taken to split evenly over chips, and a service to answer as many requests at a time as the run did. Nothing tells
-how much memory it needs but the chip that it ran on, so smaller ones are not taken unless the file says how much.
+A pile is taken to split evenly over chips, and a service to answer as many requests at a time as the run did. A training keeps
+to as many chips as it ran on, unless the limits ask for more. Nothing tells how much memory it needs but the chip that it
+ran on, so smaller ones are not taken unless the file says how much.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from chipwise.perf.power import Utilisation
 from chipwise.planner.kinds.planning import plan_ways
 from chipwise.planner.kinds.samples import Answers, lone_chance, machines_for, service_rates, service_way, surely_planned
 from chipwise.planner.kinds.ways import (
+    COUNT,
     KIND,
     MEMORY,
     TIME,
@@ -43,7 +45,8 @@ from chipwise.planner.values.split import Copies
 from chipwise.predictor.batching import Curve
 from chipwise.predictor.kinds.ask import kind_of
 from chipwise.predictor.kinds.latencies import share_of, wanted_goals
-from chipwise.predictor.kinds.unknown import format_of, memory_needed, unknown_notes, unknown_runs
+from chipwise.predictor.kinds.unknown import format_of, memory_needed, most_chips, unknown_notes, unknown_runs
+from chipwise.text import plural
 from chipwise.workload.kinds import Batch, Learning, Serve
 
 USE = Utilisation(0.5, 0.5)  # of arithmetic and bandwidth, for the power: rule of thumb
@@ -54,6 +57,7 @@ def plan_unknown(question: Question, work: Learning | Serve | Batch) -> Plan:
     runs = unknown_runs(known, work)
     needed, precision = memory_needed(work, runs), format_of(work)
     task = "train" if isinstance(work, Learning) else "serve"
+    most = most_chips(work, runs)
     is_stated = any(line.memory is not None for line in work.measured or ())
     load = _Load(question, work) if isinstance(work, Serve) else None
 
@@ -73,6 +77,9 @@ def plan_unknown(question: Question, work: Learning | Serve | Batch) -> Plan:
         counts = machine_counts(question, shape.chips)
         if not len(counts):
             return no_count(question, shape.chips)
+        counts = counts[counts * shape.chips <= most]
+        if not len(counts):
+            return Cannot(Unpredicted(f"nothing tells how it scales past {plural(most, 'chip')}, as it ran"), passed=COUNT)
         terms = timed.shared(part, runs, precision, counts * shape.chips)
         return _job(question, index, shape.chips, counts, terms, reading_s(question, ground, index, counts), precision)
 

@@ -37,12 +37,14 @@ def deadlines(ask: Ask, work: Common, seconds: float) -> tuple[Goal, ...]:
     return tuple(Goal(name, limit, seconds * stretch(work)) for name, limit in time_limits(ask, work))
 
 
-def fewest_chips(ask: Ask, work: Common, seconds_of: Callable[[np.ndarray[Any, np.dtype[np.float64]]], Terms]) -> float | None:
-    """Chips with which the job is done in time; None: no deadline, or not with thousands."""
+def fewest_chips(
+    ask: Ask, work: Common, seconds_of: Callable[[np.ndarray[Any, np.dtype[np.float64]]], Terms], most: float = _MOST_CHIPS
+) -> float | None:
+    """Chips with which the job is done in time; None: no deadline, or not with `most`."""
     limits = [limit / stretch(work) for _, limit in time_limits(ask, work)]
     if not limits:
         return None
-    counts = np.arange(1.0, min(work.limits.chip_count.max or _MOST_CHIPS, _MOST_CHIPS) + 1)
+    counts = np.arange(1.0, min(work.limits.chip_count.max or _MOST_CHIPS, most, _MOST_CHIPS) + 1)
     fine = np.flatnonzero(seconds_of(counts).total <= min(limits))
     return float(counts[fine[0]]) if len(fine) else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 from chipwise.errors import BadInput
@@ -15,7 +16,7 @@ from chipwise.predictor.kinds.kernels import kernel
 from chipwise.predictor.kinds.timing import sheet_words, timed_units
 from chipwise.predictor.measured_words import source_words
 from chipwise.predictor.values import UnknownPrediction, WholeJob
-from chipwise.text import gib
+from chipwise.text import gib, plural
 from chipwise.workload.kinds import Batch, Learning, Serve
 from chipwise.workload.measured import Per
 
@@ -66,8 +67,24 @@ def memory_needed(work: Learning | Serve | Batch, runs: tuple[TimedRun, ...]) ->
     return max(stated) if stated else min(ROOM * run.part.memory_bytes for run in runs)
 
 
+def most_chips(work: Learning | Serve | Batch, runs: tuple[TimedRun, ...]) -> float:
+    """A training's: nothing tells how it scales past the chips that it ran on. A pile and requests split by themselves."""
+    if not isinstance(work, Learning):
+        return inf
+    return max(1.0, *(run.chips for run in runs), float(work.limits.chip_count.min or 0))
+
+
 def unknown_notes(known: Known, work: Learning | Serve | Batch, runs: tuple[TimedRun, ...]) -> tuple[str, ...]:
-    notes = [source_words(known, work.measured or (), work.measured_per[0]), sheet_words(runs)]
+    notes = [source_words(known, work.measured or (), work.measured_per[0])]
+    if (most := most_chips(work, runs)) < inf:
+        ran = max(run.chips for run in runs)
+        if most > max(ran, 1.0):
+            notes.append(f"How it scales past {plural(ran, 'chip')} was not measured: more are assumed to share it evenly.")
+        else:
+            notes.append(
+                f"On {plural(most, 'chip')} at most, as it ran: a run on more in measured, or chip_count.min, allows more."
+            )
+    notes.append(sheet_words(runs))
     if not any(line.memory is not None for line in work.measured or ()):
         smallest = gib(min(run.part.memory_bytes for run in runs))
         notes.append(f"Only chips with {smallest}, as it ran on: measured.memory allows smaller ones.")
@@ -82,7 +99,12 @@ def predict_unknown(ask: Ask, work: Learning | Serve | Batch) -> UnknownPredicti
     terms = shared(part, runs, precision, column(1.0 if served else chips))
     subject = "one request" if served else "the whole job"
     fields = kernel(ask, chips, terms, subject)
-    in_time = None if served else fewest_chips(ask, work, lambda many: shared(part, runs, precision, many))
+    in_time = (
+        None if served else fewest_chips(ask, work, lambda many: shared(part, runs, precision, many), most_chips(work, runs))
+    )
+    notes = unknown_notes(ask.known, work, runs)
+    if chips > most_chips(work, runs):
+        notes = (*notes, f"{plural(chips, 'chip')} are assumed to share it evenly: that was not measured.")
     return UnknownPrediction(
         **fields,
         provenance=CARRIED,
@@ -92,5 +114,5 @@ def predict_unknown(ask: Ask, work: Learning | Serve | Batch) -> UnknownPredicti
         job=None if served else WholeJob(fields["time"]),
         requests_per_s=fields["time"].of(chips) if served else None,
         needs=None if served else {"chips_for_deadline": in_time},
-        notes=unknown_notes(ask.known, work, runs),
+        notes=notes,
     )

@@ -148,7 +148,8 @@ def part_reason(deployment: Deployment) -> list[str]:
         return list(REASON)
     if "--render-anim" in software.command:
         return [f"Frames are dealt out like cards: each of {count} machines takes one in {count}."]
-    return [f"The usual program of its kind: put yours into program.command. It takes part PART, from 0, of {count} (PARTS)."]
+    own = "The usual program of its kind: put your own into program.command of the workload."
+    return [f"{own} It takes part PART, from 0, of {count} (PARTS)."]
 
 
 def folded(head: str, words: Sequence[str]) -> Iterator[str]:

@@ -45,7 +45,8 @@ def leave(*_):
     sys.exit(0)
 signal.signal(signal.SIGTERM, leave)
 print("ready", flush=True)
-time.sleep(60)
+for _ in range(600):  # a signal between the print and one long sleep would be heard at its end
+    time.sleep(0.1)
 """
 
 
