@@ -314,7 +314,7 @@ def test_the_risks_of_the_stages_are_said_as_those_of_a_single_workload(session:
     assert line.endswith(".")
     assert "service: " in line
     if found.stages[0].choice.purchase == "spot":
-        assert "first: spot machines are taken back" in line
+        assert "first: spot interruptions possible" in line
 
 
 def test_of_nearly_the_same_cost_the_sooner_leads(session: Session) -> None:

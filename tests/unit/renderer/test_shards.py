@@ -285,7 +285,8 @@ def _batch(planned: Deployment) -> list[str]:
 
 
 def _ecs(planned: Deployment) -> list[str]:
-    [main] = json.loads(_text("ecs", on_aws(planned), "task-definition.json"))["containerDefinitions"]
+    containers = json.loads(_text("ecs", on_aws(planned), "task-definition.json"))["containerDefinitions"]
+    main = next(one for one in containers if one["name"] == "main")
     return [*main["entryPoint"], *main["command"]]
 
 

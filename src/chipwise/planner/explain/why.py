@@ -60,6 +60,7 @@ class Why:
     candidates: int = 0  # that keep the goals
     winner: Choice | None = None
     service: Service | None = None  # of a provider: its cheapest service paid per use
+    is_service: bool = False  # what was asked for is that service
     own_unpriced: bool = False  # a machine of one's own whose cost is not stated
     freed: Why | None = None  # what it could do without the limits that refuse all of its offers
 
@@ -130,7 +131,7 @@ def _beside_machines(plan: Plan, name: str) -> Why | None:
 
     blank = Why(subject=name, outcome=Outcome.NO_OFFER, offers=0, refused=(), winner=plan.winner)
     if (sold := next((one for one in plan.services if called(one.provider, one.name, one.title)), None)) is not None:
-        return replace(blank, subject=f"service {sold.title}", service=sold)
+        return replace(blank, subject=f"service {sold.title}", service=sold, is_service=True)
     loss = next((one for one in plan.losses if called(one.family)), None)
     if loss is None:
         return None

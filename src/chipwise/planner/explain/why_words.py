@@ -56,7 +56,7 @@ def _answer(finding: Why, per: str) -> str:
         case Outcome.NO_OFFER if finding.own_unpriced:
             remedy = "state its hourly cost, or its purchase price and lifetime, in the file that lists it"
             return f"{finding.subject}: no price: {remedy}."
-        case Outcome.NO_OFFER if finding.service is not None and finding.subject.startswith("service "):
+        case Outcome.NO_OFFER if finding.is_service:
             return f"{finding.subject}: paid per use, and no machine of the catalog."
         case Outcome.NO_OFFER:
             return f"{finding.subject}: the catalog has no machine of it on offer."

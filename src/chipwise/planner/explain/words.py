@@ -69,11 +69,12 @@ def objective_words(objective: str) -> str:
 def rate_words(rate: float, kind: str) -> str:
     """Of what a service of that kind takes: 12 requests a second, or 110 requests an hour where they are few."""
     unit = RATES[kind]
-    if rate >= FEW or " a second" not in unit:
+    counted = unit.removesuffix(" a second")
+    if rate >= FEW or counted == unit:
         return f"{amount(rate)} {unit}"
     hourly = rate * HOUR
     period, count = ("an hour", hourly) if hourly >= 1 else ("a day", rate * DAY)
-    return f"{amount(count)} {unit.removesuffix(' a second')} {period}"
+    return f"{amount(count)} {counted} {period}"
 
 
 def no_service(plan: Plan) -> str:

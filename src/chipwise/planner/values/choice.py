@@ -154,7 +154,8 @@ class Choice:
         if self.usd_per_unit <= 0:
             return None
         units = self.usd / self.usd_per_unit
-        scale, unit = (1e6, self.unit.removeprefix("million ")) if self.unit.startswith("million ") else (1.0, self.unit)
+        unit = self.unit.removeprefix("million ")
+        scale = 1.0 if unit == self.unit else 1e6
         fixed = self.first_wait_s + self.boot_s + self.moving_s
         spans = [
             self.work_s * (seconds - fixed) / max(self.seconds - fixed, 1e-9)

@@ -183,8 +183,8 @@ class Simulated:
         self._used_machines[pool.place] += machines
         stay.arrived = self.now
         stay.begins = self.now + stay.program.starts_s.get(stay.attempt.number, pool.starts_s)
-        if pool.interruptions_per_hour > 0:
-            drawn = Random(f"{self.world.seed}/{stay.handle}").expovariate(pool.interruptions_per_hour * machines / 3600.0)
+        if (rate := pool.interruptions_per_hour * machines / 3600.0) > 0:
+            drawn = Random(f"{self.world.seed}/{stay.handle}").expovariate(rate)
             self._push(self.now + drawn, Loss(self.now + drawn, pool.notice_s, job=stay.handle))
         self._settle(stay)
         return True
