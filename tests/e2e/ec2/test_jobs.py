@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from chipwise.adapters.engines.ec2 import request
+from chipwise.adapters.engines.ec2 import machine_choice
 from chipwise.adapters.engines.ec2.engine import Ec2
 from chipwise.adapters.engines.ec2.notices import REBALANCE, WARNING
 from chipwise.adapters.stores.record import connect as open_record
@@ -218,7 +218,7 @@ def test_what_is_left_of_a_budget_must_pay_for_a_start(play: Play) -> None:
 
 
 def test_with_its_controller_dead_a_machine_keeps_to_the_budget(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request, "LEAST_MINUTES", 0.2)
+    monkeypatch.setattr(machine_choice, "LEAST_MINUTES", 0.2)
     play.submit(python(WAITS), budget_usd=0.015, grace_s=158.0)  # three minutes, of which two seconds are to work
     for _ in play.turns():
         if play.bench.hall.instances():

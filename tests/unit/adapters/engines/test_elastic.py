@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipwise.adapters.engines.ec2 import request
+from chipwise.adapters.engines.ec2 import machine_choice
 from chipwise.adapters.engines.ec2.config import Config
 from chipwise.adapters.engines.ec2.seeing import Instance, sight
 from chipwise.adapters.engines.ec2.user_data import user_data
@@ -59,7 +59,7 @@ def test_the_full_number_of_pods_is_what_was_rendered() -> None:
 
 def test_a_fleet_is_asked_for_as_many_machines_as_were_given() -> None:
     config = Config("eu-west-1", "s3://kept/team")
-    asked = request.fleet(placed(4), config, (SPOT,), (("eu-west-1a", "subnet-1"),))
+    asked = machine_choice.fleet(placed(4), config, (SPOT,), (("eu-west-1a", "subnet-1"),))
     assert asked is not None
     assert asked["TargetCapacitySpecification"]["TotalTargetCapacity"] == 4
     assert "MACHINES=4\n" in user_data(placed(4), config, 0)

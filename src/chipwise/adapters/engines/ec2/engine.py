@@ -27,7 +27,7 @@ from chipwise.runner.abilities import Leftover
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
 from chipwise.runner.job import Job, MachinePlace
 
-from . import NAME, bringing, notices, request, seeing
+from . import NAME, bringing, machine_choice, notices, seeing
 from .cloud import Cloud, Image, InstanceData, Key, key_of
 from .config import Config as Config
 from .config import RegionConfig as RegionConfig
@@ -125,9 +125,9 @@ class Ec2:
 
     def check(self, job: Job) -> None:
         """What stands in the way of its first attempt, as far as looking can tell: nothing is asked for yet."""
-        request.check(job, self._configs)
+        machine_choice.check(job, self._configs)
         cloud = self._cloud(job)
-        request.check_budget(job, cloud.config, self.config.clock())
+        machine_choice.check_budget(job, cloud.config, self.config.clock())
         user_data(job, cloud.config, 0)
         self.store.newest(job.id)
         self._image(job, cloud)
@@ -159,7 +159,7 @@ class Ec2:
                     self._clear(key)
 
     def _start(self, job: Job) -> None:
-        request.check(job, self._configs)
+        machine_choice.check(job, self._configs)
         key = (job.id, len(job.attempts))
         if self.store.newest(job.id) > key[1] or self.store.is_over(key):
             return
@@ -167,7 +167,7 @@ class Ec2:
         if {"fleet", "refused"} & marks.keys() or any(one.startswith("ended-") for one in marks):
             return
         cloud = self._cloud(job)
-        untried = request.untried(job, self.regions.clouds)
+        untried = machine_choice.untried(job, self.regions.clouds)
         if untried and not marks and self.regions.rests(cloud.config.region, self.config.clock()):
             self._refuse(key, self.regions.silent(cloud.config.region), cloud)
         try:
@@ -184,10 +184,10 @@ class Ec2:
     def _launch(self, job: Job, marks: Marks, cloud: Cloud) -> None:
         key, now, config = (job.id, len(job.attempts)), self.config.clock(), cloud.config
         spot = job.attempts[-1].where.purchase is Purchase.SPOT
-        own, alternatives = request.places(job, config, spot), request.places(job, config, not spot)
+        own, alternatives = machine_choice.places(job, config, spot), machine_choice.places(job, config, not spot)
         if not own:
             self._refuse(key, f"it names no machine type in {config.region}")
-        minutes = request.hard_minutes(job, config, now)
+        minutes = machine_choice.hard_minutes(job, config, now)
         text = user_data(job, config, minutes)
         if "order" in marks:  # an answer that never came
             running = [one for one in of_attempts(cloud, key).get(key, []) if not one.is_gone]
@@ -198,15 +198,17 @@ class Ec2:
         else:
             self.store.put(key, "order", at=now, region=config.region)
         try:
-            image, marked = self._image(job, cloud), request.tags(job, config, minutes, now)
-            template = request.template(config, image, packed(text), marked)
-            cloud.template(request.template_name(config, key), request.token(config, key, "template"), template, marked)
+            image, marked = self._image(job, cloud), machine_choice.tags(job, config, minutes, now)
+            template = machine_choice.template(config, image, packed(text), marked)
+            cloud.template(
+                machine_choice.template_name(config, key), machine_choice.token(config, key, "template"), template, marked
+            )
         except TryLater as error:
-            if "order" not in marks and request.untried(job, self.regions.clouds):  # no machine was asked for here
+            if "order" not in marks and machine_choice.untried(job, self.regions.clouds):  # no machine was asked for here
                 self._refuse(key, f"{config.region} does not answer: {error.message.rstrip('.')}", cloud)
             raise
         reasons = self._ask(job, own, cloud)
-        no_spot = reasons and spot and not request.untried(job, self.regions.clouds, [Purchase.SPOT])
+        no_spot = reasons and spot and not machine_choice.untried(job, self.regions.clouds, [Purchase.SPOT])
         if no_spot and alternatives and job.spec.deadline is None:
             try:
                 failures = self._ask(job, alternatives, cloud)
@@ -214,15 +216,15 @@ class Ec2:
                 failures = [error.message]
             reasons = [*reasons, *failures] if failures else []
         if reasons:
-            self._refuse(key, "; ".join([*reasons, *request.skipped_machines(job, config)]), cloud)
+            self._refuse(key, "; ".join([*reasons, *machine_choice.skipped_machines(job, config)]), cloud)
 
     def _image(self, job: Job, cloud: Cloud) -> Image:
-        asked = [*request.places(job, cloud.config, spot=True), *request.places(job, cloud.config, spot=False)]
-        return cloud.image(request.image_parameter(job, asked[0].machine))
+        asked = [*machine_choice.places(job, cloud.config, spot=True), *machine_choice.places(job, cloud.config, spot=False)]
+        return cloud.image(machine_choice.image_parameter(job, asked[0].machine))
 
     def _ask(self, job: Job, wanted: Sequence[MachinePlace], cloud: Cloud) -> list[str]:
         """Nothing, where all machines came; else why not."""
-        body = request.fleet(job, cloud.config, wanted, cloud.subnets())
+        body = machine_choice.fleet(job, cloud.config, wanted, cloud.subnets())
         if body is None:
             return [f"no subnet of the engine is in {', '.join(sorted({one.zone for one in wanted}))}"]
         try:
@@ -255,7 +257,7 @@ class Ec2:
         self.store.put(key, "refused", reason=reason)
         if cloud is not None:
             with suppress(OutsideFailed):  # it goes when the attempt is cleared
-                cloud.remove_templates([request.template_name(self.config, key)])
+                cloud.remove_templates([machine_choice.template_name(self.config, key)])
         raise TryLater(f"No machine for {key[0]}: {reason}", remedy=LATER)
 
     def _leave(self, job: Job, deadline: float, reason: str) -> None:
@@ -280,7 +282,7 @@ class Ec2:
             if "fleet" in marks and ordered is not None:
                 ids |= {str(one) for one in self.store.read(key, "fleet", marks["fleet"]).get("ids", ()) if one not in seen}
             cloud.terminate(sorted(ids))
-            cloud.remove_templates([request.template_name(self.config, key)])
+            cloud.remove_templates([machine_choice.template_name(self.config, key)])
 
     def _clear(self, key: Key) -> None:
         """What only machines wrote of is no attempt: were it marked as over, no older number of its job could start."""

@@ -20,7 +20,7 @@ from chipwise.runner.job import Job
 
 from . import TRAITS
 from .config import Config
-from .request import neuron
+from .machine_choice import neuron
 
 MOST_BYTES = 16_384  # that EC2 takes, before base64
 IMAGE = "CHIPWISE_IMAGE"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chipwise.adapters.engines.ec2 import request
+from chipwise.adapters.engines.ec2 import machine_choice
 from chipwise.adapters.engines.ec2.config import Config
 from chipwise.adapters.engines.ec2.engine import connect
 from chipwise.adapters.engines.ec2.errors import TABLE, NoCapacity, of_code, quota
@@ -67,9 +67,9 @@ def test_the_timer_of_the_machine_never_leaves_more_than_the_budget(budget: floa
     whole = budget / price / machines * 60.0
     if whole < 2.5:
         with pytest.raises(NotAllowed, match=r"the rest pays for [0-2]\.\d minutes"):
-            request.hard_minutes(wanted, CONFIG, 0.0)
+            machine_choice.hard_minutes(wanted, CONFIG, 0.0)
     else:
-        minutes = request.hard_minutes(wanted, CONFIG, 0.0)
+        minutes = machine_choice.hard_minutes(wanted, CONFIG, 0.0)
         # Either bound may be met to the last bit: the same reckoned in another order.
         assert whole - 1.0 <= minutes or isclose(minutes, whole - 1.0, rel_tol=1e-15)
         assert minutes <= whole or isclose(minutes, whole, rel_tol=1e-15)
@@ -79,15 +79,15 @@ def test_what_earlier_attempts_cost_is_not_there_to_be_spent_again() -> None:
     wanted = job(budget_usd=1.0, places=(SPOT,))
     before = replace(wanted.attempts[0], held=0.0, begun=0.0, ended=3600.0)
     then = replace(wanted, attempts=(before, replace(wanted.attempts[0], number=2)))
-    assert (request.hard_minutes(wanted, CONFIG, 9e3), request.hard_minutes(then, CONFIG, 9e3)) == (120, 60)
+    assert (machine_choice.hard_minutes(wanted, CONFIG, 9e3), machine_choice.hard_minutes(then, CONFIG, 9e3)) == (120, 60)
 
 
 def test_a_budget_is_for_the_dearest_machine_that_may_come_and_needs_its_price() -> None:
     stays = replace(SPOT, purchase=Purchase.ON_DEMAND, usd_per_hour=2.0)
-    assert request.hard_minutes(job(budget_usd=1.0, places=(SPOT, stays)), CONFIG, 0.0) == 30
+    assert machine_choice.hard_minutes(job(budget_usd=1.0, places=(SPOT, stays)), CONFIG, 0.0) == 30
     other = replace(SPOT, machine="g6.2xlarge", usd_per_hour=None)
     with pytest.raises(BadInput, match=r"price of g6\.2xlarge"):
-        request.hard_minutes(job(budget_usd=1.0, places=(SPOT, other)), CONFIG, 0.0)
+        machine_choice.hard_minutes(job(budget_usd=1.0, places=(SPOT, other)), CONFIG, 0.0)
 
 
 @given(st.floats(0.001, 10.0), st.floats(0.01, 100.0), st.integers(1, 8))
@@ -98,32 +98,32 @@ def test_what_a_start_would_refuse_of_a_budget_is_refused_before_anything_is_rec
     wanted = job(budget_usd=budget, places=(place,), needs=Needs(machines=machines))
     wanted = replace(wanted, attempts=(replace(wanted.attempts[0], where=place, machines=machines),))
     try:
-        request.hard_minutes(wanted, CONFIG, 0.0)
+        machine_choice.hard_minutes(wanted, CONFIG, 0.0)
     except NotAllowed:
         with pytest.raises(BadInput, match=r"pays for \d\.\d minutes of .* a start needs 2\.5"):
-            request.check_budget(wanted, CONFIG, 0.0)
+            machine_choice.check_budget(wanted, CONFIG, 0.0)
     else:
-        request.check_budget(wanted, CONFIG, 0.0)
+        machine_choice.check_budget(wanted, CONFIG, 0.0)
 
 
 def test_without_a_limit_there_is_no_timer() -> None:
-    assert request.hard_minutes(job(), CONFIG, 0.0) == 0
-    assert request.hard_minutes(job(longest_s=3600.0), CONFIG, 0.0) == 70
+    assert machine_choice.hard_minutes(job(), CONFIG, 0.0) == 0
+    assert machine_choice.hard_minutes(job(longest_s=3600.0), CONFIG, 0.0) == 70
 
 
 def test_an_attempt_on_fewer_machines_asks_for_those() -> None:
     wanted = job(needs=Needs(machines=4, machines_least=2))
     fewer = replace(wanted, attempts=(replace(wanted.attempts[0], machines=2),))
-    asked = request.fleet(fewer, CONFIG, [SPOT], [("eu-west-1a", "subnet-1")])
+    asked = machine_choice.fleet(fewer, CONFIG, [SPOT], [("eu-west-1a", "subnet-1")])
     assert asked is not None
     assert (asked["TargetCapacitySpecification"]["TotalTargetCapacity"], asked["SpotOptions"]["MinTargetCapacity"]) == (2, 2)
     assert "\nMACHINES=2\n" in user_data(fewer, CONFIG, 0)
 
 
 def test_only_places_of_the_region_are_asked_for() -> None:
-    assert request.places(job(), CONFIG, spot=True) == [SPOT]
+    assert machine_choice.places(job(), CONFIG, spot=True) == [SPOT]
     with pytest.raises(BadInput, match="us-east-1"):
-        request.check(job(), [replace(CONFIG, region="us-east-1")])
+        machine_choice.check(job(), [replace(CONFIG, region="us-east-1")])
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_only_places_of_the_region_are_asked_for() -> None:
     ],
 )
 def test_the_architecture_stands_in_the_name_of_a_type(machine: str, kind: str) -> None:
-    assert request.architecture(machine) == kind
+    assert machine_choice.architecture(machine) == kind
 
 
 def test_every_machine_of_the_catalog_has_the_architecture_that_its_name_says() -> None:
@@ -145,7 +145,7 @@ def test_every_machine_of_the_catalog_has_the_architecture_that_its_name_says() 
     wrong = [
         one.name
         for one in known
-        if one.cpu_arch and (str(one.cpu_arch) == "arm64") != (request.architecture(one.name) == "arm64")
+        if one.cpu_arch and (str(one.cpu_arch) == "arm64") != (machine_choice.architecture(one.name) == "arm64")
     ]
     assert wrong == []
 
@@ -160,20 +160,25 @@ def test_neuron_chips_are_no_gpus_to_a_machine() -> None:
 def test_a_fleet_has_one_architecture_and_what_it_leaves_out_is_told() -> None:
     arm, stays = replace(SPOT, machine="g5g.xlarge"), replace(SPOT, machine="g5g.xlarge", purchase=Purchase.ON_DEMAND)
     wanted = job(places=(arm, SPOT, stays))
-    assert (request.places(wanted, CONFIG, spot=True), request.places(wanted, CONFIG, spot=False)) == ([SPOT], [])
-    assert request.skipped_machines(wanted, CONFIG) == ["g5g.xlarge not requested together with g6.xlarge, which is x86_64"]
+    assert (machine_choice.places(wanted, CONFIG, spot=True), machine_choice.places(wanted, CONFIG, spot=False)) == ([SPOT], [])
+    assert machine_choice.skipped_machines(wanted, CONFIG) == [
+        "g5g.xlarge not requested together with g6.xlarge, which is x86_64"
+    ]
     other = replace(wanted, attempts=(replace(wanted.attempts[0], where=arm),))
-    assert (request.places(other, CONFIG, spot=True), request.places(other, CONFIG, spot=False)) == ([arm], [stays])
-    assert request.skipped_machines(job(), CONFIG) == []
+    assert (machine_choice.places(other, CONFIG, spot=True), machine_choice.places(other, CONFIG, spot=False)) == (
+        [arm],
+        [stays],
+    )
+    assert machine_choice.skipped_machines(job(), CONFIG) == []
 
 
 def test_the_token_differs_by_place_attempt_and_purchase_and_by_nothing_else() -> None:
-    one = request.token(CONFIG, ("j1", 1), "fleet spot")
-    assert one == request.token(replace(CONFIG, tries=9), ("j1", 1), "fleet spot")
+    one = machine_choice.token(CONFIG, ("j1", 1), "fleet spot")
+    assert one == machine_choice.token(replace(CONFIG, tries=9), ("j1", 1), "fleet spot")
     others = [
-        request.token(CONFIG, ("j1", 2), "fleet spot"),
-        request.token(CONFIG, ("j1", 1), "fleet on-demand"),
-        request.token(replace(CONFIG, keep="s3://kept/other"), ("j1", 1), "fleet spot"),
+        machine_choice.token(CONFIG, ("j1", 2), "fleet spot"),
+        machine_choice.token(CONFIG, ("j1", 1), "fleet on-demand"),
+        machine_choice.token(replace(CONFIG, keep="s3://kept/other"), ("j1", 1), "fleet spot"),
     ]
     assert len({one, *others}) == 4
 

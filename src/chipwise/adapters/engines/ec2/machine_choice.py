@@ -1,4 +1,6 @@
-"""What is asked of EC2 for one attempt: the launch template and the fleet. Pure.
+"""Which machines are asked of EC2 for one attempt: the launch template and the fleet, over the places of the job. Pure.
+
+A plan gave the job its places (`runner/submission/machines_of_plan.py`), or a type that was named (`machines_by_name.py`).
 
 The attempt's own place comes first; the other places of the same purchase are named behind it, so that EC2 takes the first that
 it has. Machines that work together come all or none, in one zone and of one type. Names and tokens follow from job, attempt and
