@@ -90,6 +90,10 @@ SAME = {
     "mixed-chips": ("machine-chip",),
     "group-zones": ("fast-network",),
     "host-memory": ("model-memory", "machine-size"),
+    "no-tls": ("open-network",),
+    "pdb-missing": ("disruption-budget",),
+    "two-autoscalers": ("autoscaling-target",),
+    "ephemeral-output": ("spot-without-checkpoint",),
     "version-skew": ("unpinned-image", "ray-version"),
 }
 

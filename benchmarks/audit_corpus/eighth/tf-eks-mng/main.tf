@@ -12,7 +12,7 @@ module "eks" {
   subnet_ids = var.private_subnets
 
   eks_managed_node_groups = {
-    gpu = {
+    gpu = { #! no-taint*
       ami_type       = "AL2023_x86_64_STANDARD" #! ami-without-driver
       instance_types = ["g5.12xlarge", "p4d.24xlarge"] #! mixed-chips
       capacity_type  = "SPOT"
