@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, pods_of
+from chipwise.auditor.sagemaker import variants_of
 from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look
+from chipwise.auditor.terraform import inner, line_inside, text_of
 
 ABOUT = "services on accelerators scale by their requests, not by their processors"
 
@@ -15,6 +17,7 @@ _ANNOTATION = "serving.kserve.io/metric"
 
 def check(sources: Sources) -> Iterator[Finding]:
     accelerated = {(pod.owner.namespace, pod.owner.name) for pod in pods_of(sources) if pod.chips}
+    yield from _endpoints(sources)
     for pod in pods_of(sources, partial=True):
         if pod.owner.kind == "InferenceService" and pod.chips:
             yield from _served(pod)
@@ -32,6 +35,24 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what=f"{manifest.title} scales a service on accelerators by processors or memory alone",
                 fix="Scale by running or waiting requests (KEDA with Prometheus, or a Pods metric).",
             )
+
+
+def _endpoints(sources: Sources) -> Iterator[Finding]:
+    """Variants of SageMaker's endpoints in Terraform."""
+    machines = {variant.machine for variant in variants_of(sources) if variant.devices}
+    for block in sources.blocks if machines else ():
+        for settings in inner(block.body, "target_tracking_scaling_policy_configuration"):
+            metrics = inner(settings, "customized_metric_specification")
+            names = {text_of(one.get("metric_name")) for one in metrics}
+            if text_of(block.body.get("service_namespace")) and names & {"CPUUtilization", "MemoryUtilization"}:
+                yield Finding(
+                    rule="autoscaling-signal",
+                    weight=Weight.MEDIUM,
+                    path=block.path,
+                    line=line_inside(sources, block, "metric_name"),
+                    what=f"{block.title} scales a model on accelerators by processors or memory alone",
+                    fix="Use SageMakerVariantConcurrentRequestsPerModelHighResolution or SageMakerVariantInvocationsPerInstance.",
+                )
 
 
 def _served(pod: Pod) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from chipwise.auditor.commands import words_of_container
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.hardware import machines_for
-from chipwise.auditor.pods import pods_of, title_of, variables
+from chipwise.auditor.pods import chips_of, pods_of, title_of, variables
 from chipwise.auditor.source import Located, Sources, look, mapped
 from chipwise.auditor.tasks import exported, settings_of, tasks_of
 from chipwise.auditor.workloads import spans_machines
@@ -28,7 +28,8 @@ def check(sources: Sources) -> Iterator[Finding]:
         for container in pod.containers if is_parallel else ():
             settings = [*variables(container), *exported(words_of_container(container))]
             if settings:
-                fabric = _fabric(container, settings) or (group and id(pod.owner) in fast)
+                whole = group and sum(chips_of(container).values()) >= _WHOLE_MACHINE  # not sold without a fast network
+                fabric = _fabric(container, settings) or whole or (group and id(pod.owner) in fast)
                 yield from _wrong(pod.owner.path, title_of(pod, container), settings, group, fabric)
     for task in tasks_of(sources):
         if task.nodes > 1 or task.devices > 1:

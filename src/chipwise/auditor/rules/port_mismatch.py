@@ -105,6 +105,10 @@ def _image(file: tuple[Instruction, ...]) -> Iterator[Finding]:
     command = next((one for one in reversed(file) if one.word in ("CMD", "ENTRYPOINT")), None)
     flag = number_of(words_of_text(re.sub(r'[\[\],"]+', " ", command.rest), command.line), PORT) if command else None
     exposed = {whole_number(port.partition("/")[0]) for one in file if one.word == "EXPOSE" for port in one.rest.split()} - {0}
+    if flag and exposed and flag.value not in exposed and _is_server([command.rest if command else ""]):
+        place = next(one for one in file if one.word == "EXPOSE")
+        message = f"the command listens on {flag.value}, and {_list(exposed)} is exposed"
+        yield _finding(place.path, place.line, message, f"Write EXPOSE {flag.value}.", Weight.LOW)
     ports = {flag.value} if flag else exposed
     for health in (one for one in file if one.word == "HEALTHCHECK"):
         asked = {int(port) for port in _LOCAL_PORT.findall(health.rest)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from chipwise.auditor.commands import Word, value_of, words_of_container, words_of_text
@@ -19,6 +20,7 @@ _SAVING = (
     *("--checkpoint-path", "--checkpoint_path", "--output-dir", "--output_dir", "--checkpoints"),
     *("--storage-path", "--storage_path"),
 )
+_TO_STORE = re.compile(rf"(?:{'|'.join(_SAVING)})[= ,'\"]+(?:s3|gs|az|abfss|https?)://")
 _TESTS = ("pytest", "ctest", "tox", "nox", "go test")
 _SIGNS = (  # the second row: what is there already is not done again
     *("checkpoint", "ckpt", "resume", "snapshot"),
@@ -142,4 +144,4 @@ def _is_short(pod: Pod) -> bool:
 
 
 def _saves(text: str) -> bool:
-    return any(sign in text.lower() for sign in _SIGNS)
+    return any(sign in text.lower() for sign in _SIGNS) or _TO_STORE.search(text) is not None
