@@ -90,6 +90,8 @@ SAME = {
     "mixed-chips": ("machine-chip",),
     "group-zones": ("fast-network",),
     "host-memory": ("model-memory", "machine-size"),
+    "listens-on-localhost": ("port-mismatch",),
+    "amd-groups": ("device-rights",),
     "missing-env": ("missing-object",),
     "overlapping-runs": ("job-policy",),
     "public-bucket": ("open-network",),

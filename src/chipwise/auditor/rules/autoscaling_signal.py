@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
@@ -15,8 +16,13 @@ ABOUT = "services on accelerators scale by their requests, not by their processo
 _ANNOTATION = "serving.kserve.io/metric"
 
 
+_SCALERS = ("HorizontalPodAutoscaler", "ScaledObject", "PodDisruptionBudget", "Service")
+
+
 def check(sources: Sources) -> Iterator[Finding]:
-    accelerated = {(pod.owner.namespace, pod.owner.name) for pod in pods_of(sources) if pod.chips}
+    accelerated = {(pod.owner.namespace, pod.owner.name) for pod in pods_of(sources, partial=True) if pod.chips}
+    places = {(posixpath.dirname(pod.owner.path), pod.owner.namespace) for pod in pods_of(sources) if pod.chips}
+    workloads = {(one.namespace, one.name) for one in sources.manifests if one.kind not in _SCALERS}
     yield from _endpoints(sources)
     for pod in pods_of(sources, partial=True):
         if pod.owner.kind == "InferenceService" and pod.chips:
@@ -26,7 +32,8 @@ def check(sources: Sources) -> Iterator[Finding]:
         if not metrics or not all(plain for plain, _ in metrics):
             continue
         name = look(manifest.body, "spec", "scaleTargetRef", "name")
-        if (manifest.namespace, name) in accelerated:
+        lost = (manifest.namespace, name) not in workloads and (posixpath.dirname(manifest.path), manifest.namespace) in places
+        if (manifest.namespace, name) in accelerated or lost:
             yield Finding(
                 rule="autoscaling-signal",
                 weight=Weight.MEDIUM,
@@ -51,7 +58,7 @@ def _endpoints(sources: Sources) -> Iterator[Finding]:
                     path=block.path,
                     line=line_inside(sources, block, "metric_name"),
                     what=f"{block.title} scales a model on accelerators by processors or memory alone",
-                    fix="Use SageMakerVariantConcurrentRequestsPerModelHighResolution or SageMakerVariantInvocationsPerInstance.",
+                    fix="Use SageMakerVariantInvocationsPerInstance, or concurrent requests per model.",
                 )
 
 

@@ -1,4 +1,4 @@
-"""What an image is built from decides what runs: a script of the network, a branch of today, weights of tens of GB in a layer."""
+"""What an image is built from decides what runs: a script of the network, a branch of today, weights in a layer."""
 
 from __future__ import annotations
 

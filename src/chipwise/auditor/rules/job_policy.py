@@ -11,6 +11,7 @@ from chipwise.auditor.source import Sources, line_of, look, mapped, whole_number
 from chipwise.auditor.terraform import inner, line_inside, text_of
 
 ABOUT = "jobs state how their pods restart, are numbered and are tried again"
+_MANY = 50
 _WORKFLOWS = ("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow")
 
 
@@ -30,6 +31,7 @@ def check(sources: Sources) -> Iterator[Finding]:
             )
         yield from _numbered(pod)
         yield from _overlapping(pod)
+        yield from _endless(pod)
         yield from _tried_again(pod)
         yield from _gives_up(pod)
         yield from _elastic(pod)
@@ -104,8 +106,24 @@ def _overlapping(pod: Pod) -> Iterator[Finding]:
             weight=Weight.MEDIUM,
             path=pod.owner.path,
             line=line_of(spec, "concurrencyPolicy" if policy else "schedule"),
-            what=f"{pod.owner.title} starts at {minutes} of each hour beside runs that are not done: each takes its accelerators",
+            what=f"{pod.owner.title} starts beside runs that are not done, and each takes its accelerators",
             fix="Set concurrencyPolicy: Forbid.",
+        )
+
+
+def _endless(pod: Pod) -> Iterator[Finding]:
+    """A program that fails at once is paid for as often as it is tried."""
+    spec = look(pod.owner.body, "spec")
+    spec = look(spec, "jobTemplate", "spec") if pod.owner.kind == "CronJob" else spec
+    tries = whole_number(look(spec, "backoffLimit"))
+    if pod.owner.kind in ("Job", "CronJob") and pod.chips and tries >= _MANY and not look(spec, "activeDeadlineSeconds"):
+        yield Finding(
+            rule="job-policy",
+            weight=Weight.LOW,
+            path=pod.owner.path,
+            line=line_of(spec, "backoffLimit"),
+            what=f"{pod.owner.title} is tried {tries} times more, with its accelerators each time, and has no deadline",
+            fix="Set backoffLimit to 6 and a podFailurePolicy that ignores DisruptionTarget, or activeDeadlineSeconds.",
         )
 
 

@@ -82,7 +82,10 @@ def _plain_google(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
     """Machines of Google whose disk is a plain system, and whose start installs no driver."""
     if not block.labels[:1] or not block.labels[0].startswith("google_compute_") or not inner(block.body, "guest_accelerator"):
         return
-    disks = [*inner(block.body, "disk"), *(one for boot in inner(block.body, "boot_disk") for one in inner(boot, "initialize_params"))]
+    disks = [
+        *inner(block.body, "disk"),
+        *(one for boot in inner(block.body, "boot_disk") for one in inner(boot, "initialize_params")),
+    ]
     images = [text_of(one.get("source_image") or one.get("image")) for one in disks]
     started = f"{block.body.get('metadata')} {block.body.get('metadata_startup_script')}".lower()
     for image in images:

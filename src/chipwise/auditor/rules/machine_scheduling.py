@@ -26,7 +26,9 @@ def check(sources: Sources) -> Iterator[Finding]:
             if moves == "MIGRATE" and (has_chips or spot):
                 kind = "accelerators" if has_chips else "spot machines"
                 line = line_inside(sources, block, "on_host_maintenance")
-                yield _finding(block, line, f"has {kind}, which no live migration moves", 'Set on_host_maintenance = "TERMINATE".')
+                yield _finding(
+                    block, line, f"has {kind}, which no live migration moves", 'Set on_host_maintenance = "TERMINATE".'
+                )
             if spot and is_true(scheduling.get("automatic_restart")):
                 line = line_inside(sources, block, "automatic_restart")
                 yield _finding(block, line, "is a spot machine, which is not restarted", "Set automatic_restart = false.")

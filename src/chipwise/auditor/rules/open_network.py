@@ -108,7 +108,9 @@ def _doors(sources: Sources) -> Iterator[Finding]:
             message, fix = f"{manifest.title} gives each machine a public address", "Set associatePublicIPAddress: false."
             line = line_of(spec, "associatePublicIPAddress")
             yield Finding(rule=_RULE, weight=Weight.MEDIUM, path=manifest.path, line=line, what=message, fix=fix)
-    commands = [(one.path, one.line, one.rest) for file in sources.dockerfiles for one in file if one.word in ("CMD", "ENTRYPOINT")]
+    commands = [
+        (one.path, one.line, one.rest) for file in sources.dockerfiles for one in file if one.word in ("CMD", "ENTRYPOINT")
+    ]
     for pod in pods_of(sources):
         for container in pod.mains:
             words = words_of_container(container)
@@ -127,7 +129,10 @@ def _public_machines(sources: Sources, block: TerraformBlock) -> Iterator[Findin
         for interface in inner(block.body, "network_interface"):
             if "access_config" in interface:
                 line = line_inside(sources, block, "access_config", "network_interface")
-                message, fix = f"{block.title} has an address of the internet", "Drop access_config; Cloud NAT and IAP lead there."
+                message, fix = (
+                    f"{block.title} has an address of the internet",
+                    "Drop access_config; Cloud NAT and IAP lead there.",
+                )
                 yield Finding(rule=_RULE, weight=Weight.MEDIUM, path=block.path, line=line, what=message, fix=fix)
     if kind == "aws_s3_bucket_public_access_block":
         switches = ("block_public_acls", "block_public_policy", "ignore_public_acls", "restrict_public_buckets")

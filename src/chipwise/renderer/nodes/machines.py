@@ -75,7 +75,7 @@ def label_reason(own: Mapping[str, str]) -> str:
     plugin = "The chart of NVIDIA's device plugin runs where it finds the first."
     if MIG_LAYOUT not in own:
         return "The chart of NVIDIA's device plugin runs where it finds this."
-    return f"{plugin} The MIG manager of NVIDIA's GPU operator cuts\nchips as the second says: without that operator nothing cuts them."
+    return f"{plugin} The MIG manager of NVIDIA's GPU operator cuts\nchips as the second says; without it nothing does."
 
 
 def taints(deployment: Deployment) -> list[Taint]:
