@@ -8,8 +8,10 @@ job that is over counts as well. Controllers of all places and admins are truste
 
 from __future__ import annotations
 
-from chipwise.adapters.stores.record.schema import LIVE
 from chipwise.runner.bounds import MOST_QUEUED, MOST_QUEUED_BYTES
+from chipwise.runner.job import Phase
+
+_OVER = ", ".join(f"'{phase.value}'" for phase in Phase if phase.over)
 
 # The length in bytes is known without reading a value; one of characters is not.
 CHECK = f"""CREATE FUNCTION check_queued(who TEXT) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
@@ -20,7 +22,8 @@ CHECK = f"""CREATE FUNCTION check_queued(who TEXT) RETURNS void LANGUAGE plpgsql
         INSERT INTO submitters VALUES (who) ON CONFLICT DO NOTHING;
         PERFORM 1 FROM submitters WHERE login = who FOR UPDATE;
       END IF;
-      SELECT count(*), coalesce(sum(octet_length(body)), 0) INTO queued, size FROM jobs WHERE owner = who AND {LIVE};
+      SELECT count(*), coalesce(sum(octet_length(body)), 0) INTO queued, size FROM jobs
+        WHERE owner = who AND phase NOT IN ({_OVER});
       IF queued > {MOST_QUEUED} OR size > {MOST_QUEUED_BYTES} THEN
         RAISE EXCEPTION '% would have % jobs of % bytes that are not over; at most {MOST_QUEUED} of {MOST_QUEUED_BYTES} bytes',
           who, queued, size USING ERRCODE = '53400';
@@ -45,7 +48,7 @@ _RETRIED = """CREATE FUNCTION bound_retried() RETURNS trigger LANGUAGE plpgsql S
 QUEUE_BOUNDS = (
     'CREATE TABLE submitters (login TEXT COLLATE "C" PRIMARY KEY)',
     "ALTER TABLE submitters ENABLE ROW LEVEL SECURITY",
-    f"CREATE INDEX jobs_queued ON jobs (owner) WHERE {LIVE}",
+    f"CREATE INDEX jobs_queued ON jobs (owner) WHERE phase NOT IN ({_OVER})",
     CHECK,
     _SUBMITTED,
     _RETRIED,
@@ -53,5 +56,5 @@ QUEUE_BOUNDS = (
     """CREATE TRIGGER bounded_submitted AFTER INSERT ON jobs REFERENCING NEW TABLE AS added
         FOR EACH STATEMENT EXECUTE FUNCTION bound_submitted()""",
     f"""CREATE TRIGGER bounded_retried AFTER UPDATE ON jobs FOR EACH ROW
-        WHEN (OLD.phase IN ('done', 'failed', 'stopped') AND NEW.{LIVE}) EXECUTE FUNCTION bound_retried()""",
+        WHEN (OLD.phase IN ({_OVER}) AND NEW.phase NOT IN ({_OVER})) EXECUTE FUNCTION bound_retried()""",
 )
