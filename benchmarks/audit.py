@@ -35,7 +35,7 @@ the clean twins had none. checkov found 6.5%. Rules were widened by kind of faul
 were taken out, and true findings were marked.
 
 `eighth` (33 files, 202 faults, with clean twins of eight) was written by somebody who had read no rule and knew their names,
-by the kinds of faults that an engineer on call looks for: groups, rollouts, queues, endpoints, images, machines of three clouds,
+by the kinds of faults that an engineer on call looks for: groups, rollouts, queues, endpoints, images, machines of clouds,
 batch scripts, values of charts. 52.5% were found at first sight (106 of 202), 61.6% after marks said what the same findings
 rightly say (229 marks: a missing taint said at the line of its pool, users, shared memory); 45 of 160 findings had no mark
 at first, of which five were wrong (3.1%). Rules were widened by kind after that, with four new ones; seven marks that were no

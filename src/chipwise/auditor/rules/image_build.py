@@ -27,7 +27,7 @@ def check(sources: Sources) -> Iterator[Finding]:
 
 def _step(step: Instruction, checked_out: bool) -> Iterator[Finding]:
     if _PIPED.search(step.rest):
-        message = "a script is fetched and run as it is today: whoever changes it there runs in the image"
+        message = "a script is fetched and run as it is today: what is changed there runs in the image"
         yield _finding(step, message, "Fetch a release, compare its checksum, then run it.", Weight.MEDIUM)
     if _WEIGHTS.search(step.rest):
         message = "weights become a layer: every machine pulls them with each new image"
