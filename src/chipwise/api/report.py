@@ -17,6 +17,7 @@ from chipwise.workload.common import Common
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
     from chipwise.scale.simulator.compared import ReplicaTimeline, ServeAnswer
+    from chipwise.serving.load_values import LoadResult
 
 TOP = 1000  # choices a report asks for: the ranking can be filtered, and the matrix of providers shall miss none
 
@@ -71,3 +72,11 @@ def write_scaling(
     from chipwise.report.scaling_page import scaling_page
 
     whole.write_named(path, scaling_page(answers, timelines, share, today()), force)
+
+
+def write_load(result: LoadResult, path: Path, *, force: bool = False) -> None:
+    from chipwise.adapters.clock import today
+    from chipwise.adapters.stores import whole
+    from chipwise.report.load_page import load_page
+
+    whole.write_named(path, load_page(result, today()), force)
