@@ -228,7 +228,14 @@ def test_a_policy_of_a_file_scales_a_service_and_the_story_has_its_numbers(machi
     policy.write_text("def decide(signals):\n    return 2 if signals.arrived else 1\n")
     words = ("--name", "tiny", "--replicas", "1-3", "--scaling", "two.py", "--scale-every", "1s", "--at-once", "100")
     service = started(machine, *words, *STAND_IN, "--interval", "0.01")
-    assert not errors(loaded(service["url"], 15, 8, lambda: None))
+
+    def until_scaled() -> None:
+        late = deadline(60)
+        while len(status(machine)["replicas"]) < 2:
+            assert time.monotonic() < late
+            time.sleep(0.5)
+
+    assert not errors(loaded(service["url"], 15, 4, until_scaled))
     story = machine("describe", service["gateway"]["job"], env={"COLUMNS": "300"}).stdout
     assert "from 1 to 2 replicas: " in story
     assert "two.py wants 2: " in story
