@@ -80,7 +80,8 @@ def predict(
 
     MODEL is a name such as llama-3.1-8b, or a workload file, whose own settings count unless an option says otherwise.
     The interval is from the 10th to the 90th percentile. With goals (--ttft, --tpot, --latency) it finds the highest rate.
-    Chips that serve are split as `plan` would, unless --tp or --pp is given. Exits with 1 where the model does not fit.
+    Chips that serve are split as `plan` would, and training over several machines too, unless --tp, --pp, --cp, --ep or
+    --zero is given. Exits with 1 where the model does not fit.
 
     \b
     Examples:
