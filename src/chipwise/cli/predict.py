@@ -20,7 +20,9 @@ from chipwise.text import duration, gib
 @click.option("--tp", type=WholeNumber(), default=None, help="Tensor parallel.")
 @click.option("--pp", type=WholeNumber(), default=None, help="Pipeline parallel.")
 @click.option("--cp", type=WholeNumber(), default=None, help="Training: context parallel.")
-@click.option("--ep", type=WholeNumber(), default=None, help="Expert parallel.")
+@click.option(
+    "--ep", type=WholeNumber(), default=None, help="Expert parallel; serving: above --tp, over copies of the attention."
+)
 @click.option("--precision", default=None, help="bf16, fp16, fp8, fp4, tf32, fp32; serving: of the weights, also int8, int4.")
 @click.option(
     "--seq", type=WholeNumber(), default=None, help="Training: tokens per sequence; of an encoder-decoder, of the input."
@@ -195,7 +197,7 @@ def _show_serving(view: dict[str, Any]) -> None:
             pairs.append((label, span(view[name], "")))
     pairs.append(("provenance", PROVENANCE[view["output_tokens_per_s"]["provenance"]]))
     lengths = f"{setup['input_tokens']:g} tokens in, {setup['output_tokens']:g} out"
-    pairs.append(("as run", f"{lengths}; {_copies(view)}tp {setup['tp']:g}, pp {setup['pp']:g}; cache {setup['kv_cache']}"))
+    pairs.append(("as run", f"{lengths}; {_copies(view)}{_ways(setup)}; cache {setup['kv_cache']}"))
     pairs.append(("", f"memory holds {text.plural(view['most_sequences'], 'such sequence')} at once"))
     text.show_pairs(pairs)
     if view["percentiles"]:
@@ -219,6 +221,13 @@ def _show_serving(view: dict[str, Any]) -> None:
     show_terms(view[metric]["terms_s"], "time per token" if metric == "tpot_ms" else "time per request")
     show_memory(view)
     _show_end(view)
+
+
+def _ways(setup: dict[str, Any]) -> str:
+    if setup["attention_dp"] > 1:
+        groups, chips = setup["attention_dp"], setup["tp"]
+        return f"tp {chips / groups:g}, attention dp {groups:g}, experts over {chips:g}"
+    return f"tp {setup['tp']:g}, pp {setup['pp']:g}"
 
 
 def _copies(view: dict[str, Any]) -> str:

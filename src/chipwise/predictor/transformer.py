@@ -251,7 +251,6 @@ def serve(
     replicas: Numbers = 1.0,
     chips_per_node: Numbers | None = None,
     metrics: Sequence[str] = SERVING_METRICS,
-    attention_dp: Numbers = 1.0,
     traffic: Traffic | None = None,
     fit: bool | None = None,
     **settings: Values,
@@ -267,7 +266,7 @@ def serve(
     way = scenario or (
         "closed" if concurrency is not None else "open" if rate is not None else "static" if batch is not None else "full"
     )
-    copies, shared = counts("replicas", replicas), counts("attention_dp", attention_dp)
+    copies = counts("replicas", replicas)
     at_once: Values = batch if batch is not None else 1.0
     if concurrency is not None:  # callers and requests are of all copies; a batch is of each
         at_once = np.ceil(counts("concurrency", concurrency) / copies)
@@ -283,12 +282,9 @@ def serve(
     else:
         published = ""
     setup = ServingSetup.of(**{**settings, "batch": at_once, "engine": usual})
-    # Heads are split over the chips that share sequences only.
-    setup.check(replace(shape, heads=shape.heads * shared) if has_nonzero(shared > 1) else shape)
+    setup.check(shape)
     check_context(known, model, "input_len", setup.context)
-    check_lengths(on=hardware, settings=setup, rate=arriving, replicas=copies, attention_dp=shared)
-    if has_nonzero(np.mod(setup.tp, shared)):
-        raise InvalidSettings(Problem("attention_dp", "does not divide tp", None, "divisors of tp"))
+    check_lengths(on=hardware, settings=setup, rate=arriving, replicas=copies)
     check_graphs(hardware, setup)
     if has_nonzero(setup.output_len < 1) and way not in ("prefill", "decode"):
         raise InvalidSettings(Problem("output_len", "nothing would be generated", None, "whole numbers from 1 on"))
@@ -300,7 +296,6 @@ def serve(
         scenario=Coded.of(way),
         rate=arriving,
         replicas=copies,
-        attention_dp=shared,
         traffic=traffic or Traffic(),
     )
     if way == "full":  # a latency means nothing where the queue has no end

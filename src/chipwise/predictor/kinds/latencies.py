@@ -52,14 +52,15 @@ def serve_tokens(
 ) -> GenerationPrediction:
     """`settings` are options by name, `traffic` says how requests vary. Chips alone are split as a plan would split them."""
     chips = settings.get("chips")
-    if chips is not None and "tp" not in settings and "pp" not in settings:
+    if chips is not None and not {"tp", "pp", "ep"} & set(settings):
         settings = _best_split(known, model, chip, settings, wanted, traffic)
         chips = None
-    copy_chips = float(settings.get("tp", 1)) * float(settings.get("pp", 1))
+    wide = _wide_experts(settings)
+    copy_chips = float(wide.get("tp", settings.get("tp", 1))) * float(settings.get("pp", 1))
     if chips is not None and chips % copy_chips:
         text = f"{chips:g} is not a multiple of tp x pp = {copy_chips:g}"
         raise InvalidSettings(Problem("chips", text, None, "multiples of tp x pp"))
-    chosen = {name: settings[key] for key, name in SERVING_OPTIONS.items() if key in settings}
+    chosen = {name: settings[key] for key, name in SERVING_OPTIONS.items() if key in settings} | wide
     load = {name: settings[name] for name in (*LOADS, "engine", "chips_per_node") if name in settings}
     copies = chips / copy_chips if chips is not None else settings.get("replicas", 1.0)
     served = serve(known, model, on=chip, replicas=copies, traffic=traffic, **load, **chosen)
@@ -109,6 +110,17 @@ def serve_tokens(
         highest_rate_per_s=highest,
         needs=_replicas(rate, highest, float(copies)),
     )
+
+
+def _wide_experts(settings: Mapping[str, Any]) -> dict[str, float]:
+    """More chips with experts than share a sequence's attention: experts lie over all of them, attention is data parallel over
+    groups of `tp`."""
+    experts, ways = float(settings.get("ep", 1)), float(settings.get("tp", 1))
+    if experts <= ways * float(settings.get("pp", 1)):
+        return {}
+    if settings.get("pp", 1) > 1 or experts % ways:
+        raise InvalidSettings(Problem("ep", f"{experts:g} is not possible", None, "multiples of tp, without stages"))
+    return {"tp": experts, "attention_dp": experts / ways, "ep": 1.0}
 
 
 def _best_split(
