@@ -104,10 +104,12 @@ def _check_quotas(quotas: Mapping[str, float], teams: set[str]) -> None:
     unknown = next((team for team in quotas if team not in teams), None)
     if unknown is None:
         return
-    named = sorted(filter(None, teams))
-    if not named:
+    known_teams = sorted(filter(None, teams))
+    if not known_teams:
         raise BadInput(f"--quota {unknown}: the jobs name no teams.", remedy="Add a column team, or leave --quota out.")
-    raise UnknownName("team of the jobs", unknown, nearest(unknown, named), remedy=f"The jobs name: {', '.join(named[:10])}.")
+    raise UnknownName(
+        "team of the jobs", unknown, nearest(unknown, known_teams), remedy=f"The jobs name: {', '.join(known_teams[:10])}."
+    )
 
 
 def play(
@@ -190,8 +192,8 @@ def _cluster(jobs: list[QueueJob], question: QueueQuestion) -> Cluster:
     if question.gpus is not None:
         if question.gpus < size:
             return Cluster((NodeGroup("gpu", question.gpus, 1),))
-        whole, rest = divmod(question.gpus, size)
-        return Cluster((NodeGroup("gpu", size, whole), *((NodeGroup("gpu", rest, 1),) if rest else ())))
+        full_machines, rest = divmod(question.gpus, size)
+        return Cluster((NodeGroup("gpu", size, full_machines), *((NodeGroup("gpu", rest, 1),) if rest else ())))
     arrivals = [job.arrival_s for job in jobs]
     span_s = max(max(arrivals) - min(arrivals), max(job.work_s for job in jobs))
     wanted = max(sum(job.work_s * job.gpus for job in jobs) / span_s / LOAD, max(job.gpus for job in jobs))

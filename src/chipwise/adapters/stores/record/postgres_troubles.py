@@ -72,8 +72,8 @@ def translated_error(error: psycopg.Error, label: str, login: str) -> ChipwiseEr
     code, message = error.sqlstate or "", _message(error)
     for begins, kind, text, remedy in TROUBLES:
         if code.startswith(begins):
-            ours = error.diag.message_hint if code == "42501" else None  # of our own triggers
-            return kind(f"The database {label} {text.format(said=message, login=login)}.", remedy=ours or remedy)
+            hint = error.diag.message_hint if code == "42501" else None  # of our own triggers
+            return kind(f"The database {label} {text.format(said=message, login=login)}.", remedy=hint or remedy)
     if isinstance(error, psycopg.DataError):
         return BadInput(f"The database {label} takes no such value: {message}.")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
