@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from chipwise.cli.options import CatalogName, measured_option
-from chipwise.cli.parameter_types import AboveZero, Duration, WholeNumber
+from chipwise.cli.parameter_types import AboveZero, Bandwidth, Duration, WholeNumber
 from chipwise.text import duration, gib
 
 
@@ -39,6 +39,7 @@ from chipwise.text import duration, gib
 @click.option("--optimizer", default=None, help="Training: adamw, adamw-16bit, adamw-8bit, adafactor, lion, muon, sgd.")
 @click.option("--framework", default=None, help="Training: the software; what is usual unless given.")
 @click.option("--chips-per-node", type=WholeNumber(), default=None, help="Chips in one machine.")
+@click.option("--network", type=Bandwidth(), default=None, help="Network of one machine, such as 3200Gbps.")
 @click.option("--engine", default=None, help="Serving: vllm, tensorrt-llm, sglang, llama.cpp, neuron, pytorch, ...")
 @click.option("--concurrency", type=WholeNumber(), default=None, help="Serving: requests always in flight, over all copies.")
 @click.option("--rate", type=AboveZero(), default=None, help="Serving: requests per second.")

@@ -92,7 +92,7 @@ def predict_model(known: Known, model: str, chip: str, task: str, settings: dict
         model,
         on=chip,
         chips=settings.get("chips", ways),
-        **{name: settings[name] for name in ("framework", "chips_per_node") if name in settings},
+        **{name: settings[name] for name in ("framework", "chips_per_node", "network") if name in settings},
         **chosen,
     )
     return training_prediction(trained)

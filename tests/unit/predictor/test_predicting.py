@@ -64,6 +64,17 @@ def test_more_chips_with_experts_than_share_attention_are_one_copy(session: Sess
         asked(session, "deepseek-r1", "gb200", "serve", tp=8, ep=12, concurrency=512)
 
 
+def test_a_slower_stated_network_is_never_faster(session: Session) -> None:
+    def step_s(**more: Any) -> float:
+        view = asked(session, "llama-3.1-8b", "h100", "train", chips=16, zero=3, seq=4096, **more)
+        return float(view["step_time"]["value"])
+
+    fast, slow = step_s(network=400e9), step_s(network=12.5e9)
+    assert fast == step_s()  # 50 GB/s a chip are usual for it
+    assert slow > 4 * fast
+    assert step_s(network=12.5e9, chips_per_node=4) < slow  # fewer chips share it
+
+
 def test_a_measured_network_on_a_measured_chip_is_near_measurements(session: Session) -> None:
     view = asked(session, "resnet-50", "l4", "serve", batch=8.0)
     assert view["provenance"] == "interpolated"

@@ -61,7 +61,7 @@ def serve_tokens(
         text = f"{chips:g} is not a multiple of tp x pp = {copy_chips:g}"
         raise InvalidSettings(Problem("chips", text, None, "multiples of tp x pp"))
     chosen = {name: settings[key] for key, name in SERVING_OPTIONS.items() if key in settings} | wide
-    load = {name: settings[name] for name in (*LOADS, "engine", "chips_per_node") if name in settings}
+    load = {name: settings[name] for name in (*LOADS, "engine", "chips_per_node", "network") if name in settings}
     copies = chips / copy_chips if chips is not None else settings.get("replicas", 1.0)
     served = serve(known, model, on=chip, replicas=copies, traffic=traffic, **load, **chosen)
     shares = tuple(sorted({0.5, 0.9, 0.99} | {share_of(percentile) for _, percentile, _ in wanted}))
@@ -84,6 +84,7 @@ def serve_tokens(
             fit=False,
             engine=load.get("engine"),
             chips_per_node=load.get("chips_per_node"),
+            network=load.get("network"),
             **chosen,
         )
         capacity = float(full.metrics["requests_per_s"].value[0])
@@ -142,7 +143,9 @@ def _best_split(
         if tp * pp <= chips and chips // (tp * pp) >= fewest
     ] or [(1, 1, chips)]
     chosen = {name: settings[key] for key, name in SERVING_OPTIONS.items() if key in settings}
-    load = {name: settings[name] for name in ("concurrency", "batch", "engine", "chips_per_node") if name in settings}
+    load = {
+        name: settings[name] for name in ("concurrency", "batch", "engine", "chips_per_node", "network") if name in settings
+    }
     tp, pp, copies = (np.array(column, dtype=np.float64) for column in zip(*splits, strict=True))
     served = serve(
         known,
