@@ -44,7 +44,7 @@ def train_searched(known: Known, model: str, *, on: str, chips: float, **setting
         return train(known, model, on=on, chips=chips, **settings)
     machine = settings.get("chips_per_node") or MACHINE_CHIPS
     plain: Trained | None = None
-    if settings.get("global_batch", chips) >= chips * settings.get("micro_batch", 1):
+    if "global_batch" not in settings or settings["global_batch"] >= chips * settings.get("micro_batch", 1):
         plain = train(known, model, on=on, chips=chips, **settings)
         if chips <= machine and plain.fit is not None and plain.fit.fits[0]:
             return plain
