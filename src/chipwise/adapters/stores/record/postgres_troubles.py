@@ -37,6 +37,7 @@ TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
     ("53100", OutsideFailed, "cannot grow: the server's disk is full", "Free some space there; nothing was half written."),
     ("53200", TryLater, "has no room for locks left: {said}", _HOARD),
     ("53300", TryLater, "has no connection left", "Try again, or raise max_connections on the server."),
+    ("53400", TryLater, "takes no more jobs now: {said}", "Wait until some of these jobs are over, or stop some."),
     ("53", TryLater, "has run out of something: {said}", "Try again."),
     ("54", BadInput, "takes nothing that large: {said}", "Keep large things in files, and their names in the database."),
     (
