@@ -9,10 +9,9 @@ import click
 
 from chipwise.cli.options import HtmlReport, reporting
 from chipwise.cli.parameter_types import AboveZero, WholeNumber
-from chipwise.cli.simulate_mixed import ReplicaOption, show_mixed
+from chipwise.cli.simulate_mixed import Figures, ReplicaOption, show_mixed
 from chipwise.cli.simulate_queue import queue
 from chipwise.cli.simulated import policy_names, show_answers
-from chipwise.scale.fleet import ReplicaMachine
 
 
 class HoursList(click.ParamType[tuple[float, ...]]):
@@ -258,7 +257,7 @@ def serve(
     slots: int,
     prompt_rate: float,
     kv_tokens: int,
-    machines: tuple[ReplicaMachine, ...],
+    machines: tuple[Figures, ...],
     spot: str | None,
     tick: float | None,
     available_is: str | None,

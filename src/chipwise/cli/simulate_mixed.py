@@ -8,18 +8,20 @@ import click
 
 from chipwise.cli.options import HtmlReport
 from chipwise.cli.simulated import policy_names, show_answers
-from chipwise.scale.fleet import ReplicaMachine, machine_of
 
 if TYPE_CHECKING:
     from chipwise.api.simulation.scaling import ServeQuestion
 
 
-class ReplicaOption(click.ParamType[ReplicaMachine]):
+Figures = tuple[str, tuple[float, ...]]  # of a machine type: its name, requests per second and prices
+
+
+class ReplicaOption(click.ParamType[Figures]):
     """A name, a speed and one or two prices."""
 
     name = "name=rate,usd[,spot_usd]"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> ReplicaMachine:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Figures:
         from chipwise.errors import BadInput
         from chipwise.units import parse_count
 
@@ -30,12 +32,12 @@ class ReplicaOption(click.ParamType[ReplicaMachine]):
                 f"--machine: {str(value)[:60]!r} is not possible.",
                 remedy="Write --machine NAME=RATE,USD,SPOT_USD: requests per second, and prices an hour.",
             )
-        return machine_of(name, [float(parse_count(number.strip().removeprefix("$"))) for number in numbers])
+        return name, tuple(float(parse_count(number.strip().removeprefix("$"))) for number in numbers)
 
 
 def show_mixed(
     serve: ServeQuestion,
-    machines: tuple[ReplicaMachine, ...],
+    machines: tuple[Figures, ...],
     spot: str | None,
     purchase: str | None,
     report: HtmlReport,

@@ -201,12 +201,11 @@ def _mixed(
     purchase: str | Sequence[str] | None,
 ) -> Table:
     from chipwise.api.simulation.mixing import mixed_question, simulate_mixed
-    from chipwise.scale.fleet import machine_of
     from chipwise.units import parse_seconds
 
     question = mixed_question(
         serve,
-        tuple(machine_of(name, figures) for name, figures in machines.items()),
+        machines.items(),
         spot=None if spot is None else str(spot),
         purchases=tuple(purchase.split(",")) if isinstance(purchase, str) else None if purchase is None else tuple(purchase),
         tick_s=None if tick is None else parse_seconds(tick),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
@@ -13,7 +13,7 @@ from chipwise.adapters.policy_files import policy_of
 from chipwise.api.simulation.policies import SpotQuestion, spot_series
 from chipwise.api.simulation.scaling import LEVELS, ServeQuestion, loads_of, scaling_policy, service_of
 from chipwise.errors import BadInput
-from chipwise.scale.fleet import BeginFleet, FleetSetup, ReplicaMachine, setup_of
+from chipwise.scale.fleet import BeginFleet, FleetSetup, ReplicaMachine, machine_of, setup_of
 from chipwise.scale.simulator.compared import MixedAnswer, ReplicaTimeline, timeline
 
 if TYPE_CHECKING:
@@ -38,20 +38,21 @@ class MixedQuestion:
 
 def mixed_question(
     serve: ServeQuestion,
-    machines: tuple[ReplicaMachine, ...],
+    machines: Iterable[tuple[str, Sequence[float]]],
     *,
     spot: str | None,
     purchases: tuple[str, ...] | None,
     tick_s: float | None,
     available_is: int | None,
 ) -> MixedQuestion:
-    if not machines:
+    types = tuple(machine_of(name, figures) for name, figures in machines)
+    if not types:
         raise BadInput("--spot and --purchase need the machines.", remedy="Add --machine NAME=RATE,USD,SPOT_USD.")
     if serve.replica_rate is not None:
         raise BadInput("Give either --replica-rate or --machine.", remedy="The rate of a machine stands in --machine.")
     return MixedQuestion(
-        serve=replace(serve, replica_rate=machines[0].per_s),
-        machines=machines,
+        serve=replace(serve, replica_rate=types[0].per_s),
+        machines=types,
         spot=spot,
         purchases=purchases,
         tick_s=tick_s,
