@@ -92,6 +92,8 @@ SAME = {
     "host-memory": ("model-memory", "machine-size"),
     "listens-on-localhost": ("port-mismatch",),
     "amd-groups": ("device-rights",),
+    "queue-name": ("missing-object",),
+    "cold-start": ("short-startup",),
     "missing-env": ("missing-object",),
     "overlapping-runs": ("job-policy",),
     "public-bucket": ("open-network",),
