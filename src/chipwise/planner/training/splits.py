@@ -102,9 +102,9 @@ class Splits:
         self._found: dict[tuple[int, int, str, float], SplitSummary] = {}
 
     def of(self, size: int, node: int, kind: str, capacity: float) -> SplitSummary:
-        """Of chips of a kind. Nobody cuts layers into stages on TPUs: their stacks shard instead. Neuron's shards the optimiser's
-        state alone and computes the scores of attention again, which it would have to keep whole. What fills a chip's memory to the brim counts only where nothing else fits, and what our own
-        program cannot run only where it could run nothing."""
+        """Of chips of a kind. Nobody cuts layers into stages on TPUs: their stacks shard instead. Neuron's shards the state of
+        the optimiser alone and computes scores of attention again. What fills a chip's memory to the brim counts only where
+        nothing else fits, and what our own program cannot run only where it could run nothing."""
         first, last = self._bounds[size]
         if first == last:
             return SplitSummary(0, np.zeros(0, dtype=np.intp), 0.0)
