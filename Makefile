@@ -14,14 +14,14 @@ DEV := $(VENV)/.dev-installed
 PYTEST ?= $(BIN)/python -m pytest
 # One process more than there are processors, since some tests wait. Forks share one collection; only Linux forks safely.
 WORKERS := $(shell [ "`uname`" = Linux ] && echo "--forks $$((`nproc` + 1))" || echo "-n auto --dist worksteal")
-# Slow proofs wait more, and need room: three at a time, files that take longest first (tests/e2e/conftest.py).
-SLOW_WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
+# Slow proofs wait more than they compute: four at a time, files that take longest first (tests/e2e/conftest.py).
+SLOW_WORKERS := -n 4 --dist loadfile --no-loadscope-reorder
 # The slow proofs end with a list of those that took longest.
 LONGEST := --durations=30 --durations-min=5
 # Without bytecode every worker, and every command that a test starts, would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help docs demo test quick check lint types arrows format tools cluster e2e bench lock clean
+.PHONY: help docs demo test quick check lint types arrows format tools cluster proofs long e2e bench lock clean
 
 help:
 	@echo "make demo    set up, answer questions from the catalog, plan two workloads, write a report"
@@ -30,7 +30,8 @@ help:
 	@echo "make check   tests, linters, types and import arrows"
 	@echo "make tools   get the programs that the slow proofs use, where they are missing"
 	@echo "make cluster build a real Kubernetes for the slow proofs, once, into the cache (minutes)"
-	@echo "make e2e     slow proofs: a base install, rendered files in the real tools, reports in a browser"
+	@echo "make e2e     make proofs: a base install, rendered files in the real tools, reports in a browser;"
+	@echo "             beside it make long: tests that take long, and those by chance with all their cases"
 	@echo "make bench   print the figures, one JSON line each"
 	@echo "make docs    write the reference pages and the outputs shown in the docs anew"
 	@echo "make lock    pin the versions anew in constraints.txt"
@@ -82,9 +83,15 @@ tools: $(DEV)
 cluster: $(VENV)/bin/python
 	@$(BIN)/python tools/cluster/build.py
 
-e2e: $(DEV)
+proofs: $(DEV)
 	$(PYTEST) $(SLOW_WORKERS) -m e2e --no-other-skips $(LONGEST)
+
+long: $(DEV)
 	CHIPWISE_TESTS=long $(PYTEST) $(WORKERS) -m "(chance or long) and not e2e" $(LONGEST)
+
+# While proofs wait for servers and programs, the processors are free for tests that compute.
+e2e: $(DEV)
+	@$(BIN)/python tools/side_by_side.py proofs long
 
 bench: $(DEV)
 	@$(BIN)/python benchmarks/run.py

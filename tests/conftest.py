@@ -162,7 +162,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @cache
 def long_tests() -> frozenset[str]:
-    """File and function of tests that take long, and nothing of what outside parts do: `make e2e` runs them."""
+    """File and function of tests that take long, and nothing of what outside parts do: `make long` runs them."""
     lines = LONG.read_text(encoding="utf-8").splitlines() if LONG.exists() else []  # a copy of some tests has none
     return frozenset(line.split()[-1] for line in lines if line.strip() and not line.startswith("#"))
 

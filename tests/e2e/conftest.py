@@ -21,16 +21,25 @@ RUNNING = pytest.StashKey[Cluster]()
 LONGEST = (
     "test_render_karpenter",
     "test_every_command",
-    "test_base_install",
+    "test_render_layers",
     "test_run_ec2_moves",
     "test_render_terraform",
-    "test_render_layers",
+    "test_base_install",
     "test_run_kubernetes_user",
+    "test_render_slow_start",
     "test_render_more",
+    "test_bench",
+    "test_serve",
     "test_run_local",
     "test_machine",
     "test_hostile_member",
-    "test_bench",
+    "test_render_aws",
+    "test_claims",
+    "test_gateway_storm",
+    "test_cases",
+    "test_run_faults",
+    "test_run_nobody_leads",
+    "test_render_kueue",
 )
 StartKarpenter = Callable[[Sequence[karpenter.MachineType]], None]
 

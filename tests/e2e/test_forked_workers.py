@@ -105,7 +105,7 @@ def _command(*options: str) -> list[str]:
 
 
 def _run(folder: Path, *options: str) -> tuple[int, str]:
-    wide = {**os.environ, "COLUMNS": "200"}
+    wide = {**os.environ, "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(_command(*options), cwd=folder, env=wide, capture_output=True, text=True, timeout=120)
     assert not done.stderr
     return done.returncode, done.stdout
@@ -152,3 +152,19 @@ def test_who_interrupts_the_run_leaves_no_worker_and_nothing_of_theirs(tmp_path:
     (pid,) = (folder / "made").read_text().split()
     assert (folder / f"gone-{pid}").exists()
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_fresh_copy_is_compiled_from_both_ends_and_collected_in_order(tmp_path: Path) -> None:
+    """What only the second process reads first: a file that takes long in front, and many behind."""
+    slow = "import time; time.sleep(3)\ndef test_nothing(): pass\n"
+    many = {f"b{number:02}": "def test_nothing(): pass\n" for number in range(30)}
+    last = "import os\nfrom pathlib import Path\nwith open(Path(__file__).with_name('read'), 'a') as file:\n"
+    last += "    file.write(f'{os.getpid()}\\n')\ndef test_last(): pass\n"
+    folder = _folder(tmp_path, a=slow, **many, z=last)
+    (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {TESTS / 'support'}\ntestpaths = inner\n")
+    for readers in (2, 1):  # the second time all is compiled
+        code, printed = _run(folder)
+        assert code == 0
+        assert "32 passed" in printed
+        assert len((folder / "inner" / "read").read_text().split()) == readers
+        (folder / "inner" / "read").unlink()

@@ -14,7 +14,6 @@ from kube import kubelet
 from kube.control_plane import Cluster
 from kube.kueue import VERSION
 from kube.process import wait_for
-from kube.programs import manifests as published
 from kube.rendered import disks, has, labels_of, manifests, named, settled, taints_of
 
 pytestmark = pytest.mark.e2e
@@ -115,32 +114,25 @@ def test_a_service_takes_its_part_of_the_quota(kueued: Cluster, namespace: str) 
             kueued.api.delete(VERSION, "ResourceFlavor", flavor["metadata"]["name"])
 
 
-@pytest.fixture(scope="module")
-def knowing(kueued: Cluster) -> Cluster:
-    """With the kinds of JobSet and Kubeflow Trainer, whose controllers do not run: Kueue lets in, and nothing starts."""
-    for component in ("jobset", "trainer"):
-        kueued.install(component, published(component, "definitions"))
-    return kueued
-
-
 @pytest.mark.parametrize(
     ("target", "api", "kind"),
     [("jobset", "jobset.x-k8s.io/v1alpha2", "JobSet"), ("trainjob", "trainer.kubeflow.org/v1alpha1", "TrainJob")],
 )
 def test_a_set_is_let_in_as_a_whole_within_the_quota_of_its_queue(
-    knowing: Cluster, namespace: str, target: str, api: str, kind: str
+    kueued: Cluster, namespace: str, target: str, api: str, kind: str
 ) -> None:
+    """The controllers of JobSet and Kubeflow Trainer do not run: Kueue lets in, and nothing starts."""
     one = named(deployment("train", "clouds=[aws]"), namespace)
     made = manifests(target, one)
     runs = next(it for it in made if it["kind"] == kind)
     assert "suspend" not in runs["spec"]
     try:
-        knowing.must_apply([*manifests("kueue", one, "namespace.yaml", "queues.yaml")])
-        knowing.must_apply([it for it in made if it["kind"] == "ClusterTrainingRuntime"])
-        knowing.must_apply([runs])
+        kueued.must_apply([*manifests("kueue", one, "namespace.yaml", "queues.yaml")])
+        kueued.must_apply([it for it in made if it["kind"] == "ClusterTrainingRuntime"])
+        kueued.must_apply([runs])
 
         def admitted() -> Mapping[str, Any] | None:
-            for workload in knowing.api.list(VERSION, "Workload", namespace):
+            for workload in kueued.api.list(VERSION, "Workload", namespace):
                 conditions = workload.get("status", {}).get("conditions", ())
                 if any((it["type"], it["status"]) == ("Admitted", "True") for it in conditions):
                     return workload
@@ -153,21 +145,18 @@ def test_a_set_is_let_in_as_a_whole_within_the_quota_of_its_queue(
         assert given["resourceUsage"][GPU] == str(one.machines * one.node.chips)
         wait_for(
             "it to be resumed",
-            lambda: (
-                not (knowing.api.get(api, kind, namespace, namespace) or {"spec": {"suspend": True}})["spec"].get("suspend")
-            ),
+            lambda: not (kueued.api.get(api, kind, namespace, namespace) or {"spec": {"suspend": True}})["spec"].get("suspend"),
             20,
         )
     finally:
-        knowing.api.delete(api, kind, namespace, namespace)
+        kueued.api.delete(api, kind, namespace, namespace)
         for queued in ("ClusterQueue", "ResourceFlavor"):
-            for queue in knowing.api.list(VERSION, queued):
-                knowing.api.delete(VERSION, queued, queue["metadata"]["name"])
+            for queue in kueued.api.list(VERSION, queued):
+                kueued.api.delete(VERSION, queued, queue["metadata"]["name"])
 
 
 def test_ranks_of_mpi_are_let_in_when_there_is_room_for_every_machine(kueued: Cluster, namespace: str) -> None:
     """The MPI Operator does not run: Kueue lets in, and nothing starts."""
-    kueued.install("mpi-operator", published("mpi-operator", "definitions"))
     one = named(CASES["hpc"], namespace)
     made = manifests("mpijob", one)
     job = next(it for it in made if it["kind"] == "MPIJob")

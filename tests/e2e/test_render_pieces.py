@@ -7,7 +7,6 @@ import pytest
 from fixed_deployments import CASES
 from kube.control_plane import Cluster
 from kube.kueue import WITHOUT
-from kube.programs import manifests as published
 from kube.rendered import manifests, named
 
 pytestmark = pytest.mark.e2e
@@ -38,7 +37,7 @@ WRITTEN: list[tuple[str, str, tuple[str, ...]]] = [
 @pytest.fixture(scope="module")
 def knowing(cluster: Cluster) -> Cluster:
     for component in COMPONENTS:
-        cluster.install(component, published(component, "definitions"))
+        cluster.install(component)
     return cluster
 
 

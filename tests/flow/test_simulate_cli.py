@@ -105,3 +105,35 @@ def test_a_policy_that_exits_is_an_error_and_no_silent_success(chipwise: Chipwis
     (own := tmp_path / "mine.py").write_text(text)
     done = chipwise("simulate", "spot", *SMALL, "--synthetic", "series=3", "--policy", str(own))
     assert (done.code, "SystemExit" in done.err) == (2, True)
+
+
+def test_a_folder_is_taken_as_it_is(chipwise: Chipwise, tmp_path: Path) -> None:
+    """Series of several ticks, tables of something else, and traces that are too short for the deadline."""
+    (tmp_path / "long.json").write_text(json.dumps({"metadata": {"gap_seconds": 600}, "data": [1] * 60}))
+    (tmp_path / "slow.csv").write_text("time,available\n" + "".join(f"{hour * 3600},1\n" for hour in range(9)))
+    (tmp_path / "short.json").write_text(json.dumps({"metadata": {"gap_seconds": 600}, "data": [1] * 12}))
+    (tmp_path / "prices.csv").write_text("from,to,usd\na,b,0.08\n")
+    done = chipwise("simulate", "spot", "--trace", str(tmp_path), "--policy", "greedy", *SMALL, "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)[0]["scenarios"] == 2 * 2
+    assert "1 trace shorter than the deadline of 6 h left out." in done.err
+    assert "1 file of something else left out." in done.err
+
+
+def test_a_short_trace_gets_a_job_in_proportion_unless_one_is_stated(chipwise: Chipwise, tmp_path: Path) -> None:
+    (tmp_path / "day.json").write_text(json.dumps({"metadata": {"gap_seconds": 600}, "data": [1] * 144}))
+    flags = ("--trace", str(tmp_path), "--policy", "greedy", "--restart-hours", "0.1", "--json")
+    done = chipwise("simulate", "spot", *flags)
+    assert (done.code, json.loads(done.out)[0]["late"]) == (0, 0)
+    assert "The longest trace has 24.0 h: jobs of 16.4 h, until 17.8 h and 24 h." in done.err
+    done = chipwise("simulate", "spot", *flags, "--job-hours", "20")
+    assert (done.code, "has 144 ticks of 600 s, and the deadline needs 420" in done.err) == (2, True)
+
+
+def test_the_page_draws_costs_and_ratios(chipwise: Chipwise, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = chipwise("simulate", "spot", "--synthetic", "series=5", *SMALL, "--policy", "greedy,slack", "--html", str(page))
+    assert done.code == 0, done.err
+    text = page.read_text()
+    assert "Cheapest that is never late" in text
+    assert all(f'id="{name}"' in text for name in ("cost", "ratios", "policies"))

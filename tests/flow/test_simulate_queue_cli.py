@@ -114,3 +114,19 @@ def test_a_trace_of_another_format_that_is_spoilt_ends_in_a_sentence(chipwise: C
         if done.code != 2 or sentence not in done.err:
             wrong.append((" ".join(arguments), sentence, done.code, done.err))
     assert not wrong
+
+
+def test_the_page_draws_when_jobs_ran_and_the_gpus_in_use(chipwise: Chipwise, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    flags = ("--synthetic", "jobs=80", "--gpus", "16", "--policy", "fifo,least-attained")
+    done = chipwise("simulate", "queue", *flags, "--html", str(page))
+    assert done.code == 0, done.err
+    text = page.read_text()
+    assert "Soonest done on average" in text
+    assert all(f'id="{name}"' in text for name in ("times", "policies", "jobs-0", "gpus-0", "jobs-1", "gpus-1"))
+
+
+def test_a_folder_with_machines_alone_says_what_is_missing(chipwise: Chipwise, tmp_path: Path) -> None:
+    (tmp_path / "node_info_df.csv").write_text("gpu_model,gpu_capacity_num,cpu_num,node_name\nA100,8,192,0\nA10,1,64,1\n")
+    done = chipwise("simulate", "queue", "--trace", str(tmp_path))
+    assert (done.code, "has machines (2 with 9 GPUs) and no jobs" in done.err) == (2, True)

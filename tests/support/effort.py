@@ -1,4 +1,4 @@
-"""How far a test by chance goes: a few cases in `make test`, all of them in `make e2e`, which sets CHIPWISE_TESTS=long."""
+"""How far a test by chance goes: a few cases in `make test`, all of them in `make long`, which sets CHIPWISE_TESTS=long."""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 `pytest --forks 3`: the first process collects, hands out the tests of one file at a time and prints what workers report. When a
 worker dies, the test that it ran has failed, and another takes its place. Each worker makes its own fixtures of the session.
+
+In a fresh copy to collect means to compile all tests, one after another. A second process then collects from the end: the first
+need only read what the second has compiled, which ends with the collection.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import sys
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -24,6 +27,7 @@ from typing import Any, NoReturn
 import pytest
 
 PATIENCE_S = 10.0  # for workers that are to end
+FEW = 20  # files that are compiled as fast as a process is forked
 
 
 class Parent:
@@ -31,6 +35,32 @@ class Parent:
 
     def __init__(self, count: int, prepare: Callable[[int], object]) -> None:
         self.count, self.prepare = count, prepare
+        self.compiles: int | None = None  # a process that compiles tests from the end
+        self.backwards = False  # in that process
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
+        if not session.config.option.collectonly and _many_to_compile(session.config):
+            self.compiles = _forked(lambda: self.compile_from_the_end(session))
+        try:
+            return (yield)
+        finally:
+            if self.compiles is not None:
+                os.kill(self.compiles, signal.SIGKILL)  # compiled files are written whole or not at all
+                os.waitpid(self.compiles, 0)
+
+    def compile_from_the_end(self, session: pytest.Session) -> None:
+        self.backwards = True
+        session.perform_collect()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        report = yield
+        if self.backwards and isinstance(collector, pytest.Directory) and report.result:
+            report.result.reverse()
+        return report
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -51,6 +81,31 @@ class Parent:
         finally:
             run.end(interrupt)
         return True
+
+
+def _many_to_compile(config: pytest.Config) -> bool:
+    """Whether most tests were never compiled here. Each that was has a file of pytest's beside those of Python."""
+    if sys.dont_write_bytecode:
+        return False
+    folders = [config.rootpath / path for path in config.getini("testpaths")]
+    sources = sum(1 for folder in folders for _ in folder.rglob("test_*.py"))
+    compiled = sum(1 for folder in folders for _ in folder.rglob(f"__pycache__/test_*-pytest-{pytest.__version__}.pyc"))
+    return sources - compiled > max(FEW, sources // 2)
+
+
+def _forked(work: Callable[[], object]) -> int:
+    """A process that does it without a word."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if pid := os.fork():
+        return pid
+    try:
+        silence = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(silence, stream)
+        work()
+    finally:
+        os._exit(0)
 
 
 class Worker:

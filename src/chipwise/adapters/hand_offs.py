@@ -187,8 +187,8 @@ class HandOffs:
             and sight.code == 0
         }
         for key in self._since.keys() - ended.keys():
-            for kept in (self._since, self._tried, self._refused, self._answers):
-                kept.pop(key, None)
+            for by_key in (self._since, self._tried, self._refused, self._answers):
+                by_key.pop(key, None)
         if self._begun:
             self._abandon()
         if not ended:

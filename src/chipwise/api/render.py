@@ -160,10 +160,10 @@ def _laid_out(
     for name, module in modules.items():
         deployments = {one: deployment_from(session, *planned[one], request, name) for one in environments_asked}
         environments = {one: deployments[one] for one in known.parsed.environments}
-        beside = [one for one in modules if one != name]
+        other_targets = [one for one in modules if one != name]
         defaults = deployments[request.environment]
         noted = partial(with_notes, expresses=getattr(module, "EXPRESSES", ()))
-        by_target[name] = lay_out(layout, partial(files, name, module), defaults, environments, name, beside, noted)
+        by_target[name] = lay_out(layout, partial(files, name, module), defaults, environments, name, other_targets, noted)
     return by_target
 
 

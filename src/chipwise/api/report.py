@@ -17,6 +17,8 @@ from chipwise.workload.common import Common
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
     from chipwise.scale.simulator.compared import ReplicaTimeline, ServeAnswer
+    from chipwise.scale.simulator.queue_compared import QueueComparison
+    from chipwise.scale.simulator.spot_compared import SpotComparison
 
 TOP = 1000  # choices a report asks for: the ranking can be filtered, and the matrix of providers shall miss none
 
@@ -71,3 +73,19 @@ def write_scaling(
     from chipwise.report.scaling_page import scaling_page
 
     whole.write_named(path, scaling_page(answers, timelines, share, today()), force)
+
+
+def write_spot(comparison: SpotComparison, path: Path, *, force: bool = False) -> None:
+    from chipwise.adapters.clock import today
+    from chipwise.adapters.stores import whole
+    from chipwise.report.spot_page import spot_page
+
+    whole.write_named(path, spot_page(comparison, today()), force)
+
+
+def write_queue(comparison: QueueComparison, path: Path, *, force: bool = False) -> None:
+    from chipwise.adapters.clock import today
+    from chipwise.adapters.stores import whole
+    from chipwise.report.queue_page import queue_page
+
+    whole.write_named(path, queue_page(comparison, today()), force)

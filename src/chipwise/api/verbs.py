@@ -78,13 +78,13 @@ def predict(
     file has them, that speeds follow from."""
     from chipwise.views.predict import prediction_view
 
-    hardware, taken, settings = _whole_machine(session, hardware, settings)
+    hardware, notes, settings = _whole_machine(session, hardware, settings)
     if not isinstance(model, NamedText) and not model.endswith((".yaml", ".yml")):
         from chipwise.predictor.predict import predict as predict_named
 
         if environment is not None:
             raise BadInput("An environment is one of a workload file, and a model has none.", remedy="Leave it out.")
-        return _noted(prediction_view(predict_named(session.known, model, hardware, task, dict(settings), measured)), taken)
+        return _noted(prediction_view(predict_named(session.known, model, hardware, task, dict(settings), measured)), notes)
     from chipwise.predictor.workload import predict_workload
 
     text = None
@@ -94,7 +94,7 @@ def predict(
         text = with_measured(read_text(model), model, measured)
     checked = check(session.known, model, environment, text=text)
     predicted = predict_workload(session.known, model, checked.workload, hardware, settings, task)
-    return _noted(prediction_view(replace(predicted, notes=(*predicted.notes, *checked.notes))), taken)
+    return _noted(prediction_view(replace(predicted, notes=(*predicted.notes, *checked.notes))), notes)
 
 
 def fits(session: Session, model: str, hardware: str, settings: Mapping[str, Any]) -> View:
@@ -102,8 +102,8 @@ def fits(session: Session, model: str, hardware: str, settings: Mapping[str, Any
     from chipwise.predictor.fits import fits as fits_named
     from chipwise.views.predict import fits_view
 
-    hardware, taken, settings = _whole_machine(session, hardware, settings)
-    return _noted(fits_view(fits_named(session.known, model, hardware, dict(settings))), taken)
+    hardware, notes, settings = _whole_machine(session, hardware, settings)
+    return _noted(fits_view(fits_named(session.known, model, hardware, dict(settings))), notes)
 
 
 _COUNTED = ("chips", "tp", "pp", "cp", "ep", "replicas")  # settings that say how many chips there are

@@ -21,8 +21,8 @@ def patched(kustomizations: Mapping[str, Manifest]) -> set[str]:
     """`kustomizations` are by path. Paths of the patches that they name, relative to where the audit began."""
     return {
         path
-        for at, kustomization in kustomizations.items()
-        for path in _named_paths(at, kustomization, (*_PATCHES, "components"))
+        for path_of_file, kustomization in kustomizations.items()
+        for path in _named_paths(path_of_file, kustomization, (*_PATCHES, "components"))
     }
 
 

@@ -94,8 +94,13 @@ simulate.add_command(queue)
 @click.option("--tick", type=Tick(), default=None, help="Time between flags, where the files do not say it; for example 600s.")
 @click.option("--available-is", type=click.Choice(["0", "1"]), default=None, help="Flag that means available. [default: 1]")
 @click.option("--windows", type=WholeNumber(1, 10**5), default=1, show_default=True, help="Evenly spaced starts per series.")
-@click.option("--job-hours", type=AboveZero(1e5), default=48.0, show_default=True, help="Work, in hours.")
-@click.option("--deadline-hours", type=HoursList(), default="52,70", show_default=True, help="Time until the deadline.")
+@click.option("--job-hours", type=AboveZero(1e5), default=None, help="Work, in hours. [default: 48; less for short traces]")
+@click.option(
+    "--deadline-hours",
+    type=HoursList(),
+    default=None,
+    help="Time until the deadline. [default: 52,70; less for short traces]",
+)
 @click.option(
     "--restart-hours", type=HoursList(zero=True), default="0.02,0.05,0.1", show_default=True, help="Time that each start takes."
 )
@@ -103,6 +108,7 @@ simulate.add_command(queue)
 @click.option("--on-demand-price", type=AboveZero(1e6), default=3.06, show_default=True, help="USD per hour.")
 @click.option("--seed", type=WholeNumber(0, 10**9), default=0, help="Seed the random numbers of --synthetic.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reporting()
 def spot(
     trace: Path | None,
     synthetic: str | None,
@@ -110,19 +116,20 @@ def spot(
     tick: float | None,
     available_is: str | None,
     windows: int,
-    job_hours: float,
-    deadline_hours: tuple[float, ...],
+    job_hours: float | None,
+    deadline_hours: tuple[float, ...] | None,
     restart_hours: tuple[float, ...],
     spot_price: float,
     on_demand_price: float,
     seed: int,
     as_json: bool,
+    report: HtmlReport,
 ) -> None:
     """Run a job with a deadline on spot machines, by several policies.
 
     Every series, deadline and restart time is combined with each other. The bound is the cost of a planner that knows the
     whole trace. No policy may be late: the simulator orders on-demand machines in time. Machines are billed in whole ticks: the
-    time between two flags of the trace.
+    time between two flags of the trace. Of a folder, what is no series or too short is left out.
 
     \b
     Examples:
@@ -131,10 +138,11 @@ def spot(
     """
     from dataclasses import asdict
 
-    from chipwise.api.simulation.policies import SpotQuestion, simulate_spot
+    from chipwise.api.simulation.policies import SpotQuestion, compare_spot
     from chipwise.cli import text
     from chipwise.cli.progress import progress
 
+    report.check()
     question = SpotQuestion(
         policies=policy_names(policy),
         trace=trace,
@@ -149,8 +157,15 @@ def spot(
         on_demand_price=on_demand_price,
         seed=seed,
     )
-    with progress("Simulating") as report:
-        answers = simulate_spot(question, report)
+    with progress("Simulating") as follow:
+        comparison = compare_spot(question, follow)
+    if report.path is not None:
+        from chipwise.api.report import write_spot
+
+        write_spot(comparison, report.path, force=report.force)
+    for note in comparison.notes:
+        click.echo(note, err=True)
+    answers = comparison.answers
     if as_json:
         text.show_json([asdict(answer) for answer in answers])
         return
@@ -159,6 +174,7 @@ def spot(
         for answer in answers
     ]
     show_answers(("scenarios", "mean cost", "late", "to bound"), rows)
+    report.say_written()
 
 
 @simulate.command()

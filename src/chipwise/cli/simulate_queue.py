@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from chipwise.cli.options import HtmlReport, reporting
 from chipwise.cli.parameter_types import AboveZero, WholeNumber
 from chipwise.cli.simulated import policy_names, show_answers
 
@@ -66,6 +67,7 @@ class Quota(click.ParamType[tuple[str, float]]):
 @click.option("--quota", type=Quota(), multiple=True, help="GPUs of a team; repeat for several.")
 @click.option("--seed", type=WholeNumber(0, 10**9), default=0, help="Seed the random numbers.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reporting()
 def queue(
     trace: Path | None,
     synthetic: str | None,
@@ -82,6 +84,7 @@ def queue(
     quota: tuple[tuple[str, float], ...],
     seed: int,
     as_json: bool,
+    report: HtmlReport,
 ) -> None:
     """Run a trace of GPU jobs through a queue, by several policies.
 
@@ -96,11 +99,12 @@ def queue(
     """
     from dataclasses import asdict
 
-    from chipwise.api.simulation.queueing import QueueQuestion, simulate_queue
+    from chipwise.api.simulation.queueing import QueueQuestion, compare_queue
     from chipwise.cli import text
     from chipwise.cli.progress import progress
     from chipwise.text import duration, plural
 
+    report.check()
     question = QueueQuestion(
         policies=policy_names(policy),
         trace=trace,
@@ -117,8 +121,13 @@ def queue(
         quotas=dict(quota),
         seed=seed,
     )
-    with progress("Simulating") as report:
-        answers = simulate_queue(question, report)
+    with progress("Simulating") as follow:
+        comparison = compare_queue(question, follow, has_timelines=report.path is not None)
+    answers = comparison.answers
+    if report.path is not None:
+        from chipwise.api.report import write_queue
+
+        write_queue(comparison, report.path, force=report.force)
     if as_json:
         text.show_json([asdict(answer) for answer in answers])
         return
@@ -138,3 +147,4 @@ def queue(
     ]
     show_answers(("mean", "p99", "makespan", "fair", "used", "preempted", "late", "to bound"), rows)
     text.say(f"{plural(answers[0].jobs, 'job')}; fair is Jain's index of the share of its time that each job worked.")
+    report.say_written()

@@ -39,8 +39,8 @@ class SimulateVerbs(Opened):
         tick: str | float | None = None,
         available_is: int | None = None,
         windows: int = 1,
-        job_hours: float = 48.0,
-        deadline_hours: float | Sequence[float] = (52.0, 70.0),
+        job_hours: float | None = None,
+        deadline_hours: float | Sequence[float] | None = None,
         restart_hours: float | Sequence[float] = (0.02, 0.05, 0.1),
         spot_price: float = 0.9731,
         on_demand_price: float = 3.06,
@@ -49,7 +49,7 @@ class SimulateVerbs(Opened):
         """Simulate a job with a deadline on spot machines: the mean cost of each policy, and that of perfect foresight.
 
         `trace` is a file or a folder of files with one flag per tick; `synthetic` invents series. A policy is a name, or a
-        Python file that defines `decide(state)`.
+        Python file that defines `decide(state)`. The job has 48 hours of work until 52 and 70 hours, or less for short traces.
 
         >>> cw.simulate_spot(synthetic="series=20", job_hours=10, deadline_hours=15, restart_hours=0.1)
         """
@@ -64,7 +64,7 @@ class SimulateVerbs(Opened):
             available_is=available_is,
             windows=windows,
             job_hours=job_hours,
-            deadline_hours=_hours(deadline_hours),
+            deadline_hours=None if deadline_hours is None else _hours(deadline_hours),
             restart_hours=_hours(restart_hours),
             spot_price=spot_price,
             on_demand_price=on_demand_price,

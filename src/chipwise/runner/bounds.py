@@ -5,7 +5,7 @@ The database refuses more than this as well, whichever client writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 
 from chipwise.runner.job import Spec
@@ -13,6 +13,8 @@ from chipwise.runner.job import Spec
 MOST_ELEMENTS = 10_000  # of any list or mapping in a job
 MOST_LOOKED_FOR = 1_000  # jobs for which one waits, and outputs: a controller looks for each of them
 LONGEST_JOB = 2_000_000  # characters as JSON
+MOST_QUEUED = 20_000  # jobs of one login that are not over
+MOST_QUEUED_BYTES = 50_000_000  # of all of them together as JSON
 MOST_PRIORITY = 100  # and as much below 0
 MOST_TRIES = 100  # after failures or kills
 MOST_LOSSES = 1_000
@@ -33,6 +35,16 @@ def excess(spec: Spec, characters: int) -> str:
             if length > MOST_ELEMENTS:
                 return f"{one.name} has {length:,} elements, and may have {MOST_ELEMENTS:,}"
     return f"it has {characters:,} characters, and may have {LONGEST_JOB:,}" if characters > LONGEST_JOB else ""
+
+
+def excess_together(bodies: Sequence[str]) -> str:
+    """What of jobs that are submitted together is more than the jobs of one login may have; empty: nothing."""
+    if len(bodies) > MOST_QUEUED:
+        return f"{len(bodies):,} jobs are submitted together, and one login may have {MOST_QUEUED:,}"
+    size = sum(len(body.encode()) for body in bodies)
+    if size > MOST_QUEUED_BYTES:
+        return f"jobs of {size:,} bytes are submitted together, and one login may have {MOST_QUEUED_BYTES:,}"
+    return ""
 
 
 def _lengths(value: object) -> Iterator[int]:

@@ -205,12 +205,12 @@ def _alibaba(name: str, heading: Sequence[str], rows: Iterable[Sequence[str]]) -
 
 
 def read_nodes(name: str, content: bytes) -> Cluster:
-    """A list of machines with the columns gpu and model."""
+    """A list of machines with the columns gpu and model, or as in Alibaba's trace of 2026."""
     rows = csv.DictReader(io.StringIO(unpacked(name, content).decode("utf-8-sig")))
     counts: dict[tuple[str, int], int] = {}
     try:
         for row in rows:
-            key = (row["model"] or "", int(row["gpu"]))
+            key = (row.get("gpu_model", row.get("model")) or "", int(row.get("gpu_capacity_num") or row["gpu"]))
             counts[key] = counts.get(key, 0) + 1
     except (KeyError, TypeError, ValueError, csv.Error) as error:
         raise BadInput(f"{name} is no list of machines with the columns gpu and model.") from error

@@ -1,7 +1,7 @@
 """Traces of spot availability from the bytes of files: one flag, or a number of instances, per tick.
 
-Read are JSON (`{"metadata": {"gap_seconds": 600}, "data": [...]}`, or a plain list) and text with one number per line, of
-which the last column counts; a first line of words is a heading. Each may be packed with gzip. What 1 means differs between
+Read are JSON (`{"metadata": {"gap_seconds": 600}, "data": [...]}`, or a plain list) and tables (`trace_tables`), of which the
+last column counts; a first line of words is a heading. Each may be packed with gzip. What 1 means differs between
 publishers: `available_is` says it, and a file that also has prices (`"prices"`) is of those in which 1 means unavailable.
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from chipwise.errors import BadInput
 from chipwise.scale.spot import Flags
+from chipwise.scale.trace_tables import NotASeries, in_ticks, is_number, read_table
 
 MOST_BYTES = 200_000_000  # of a file, unpacked
 _MOST_TICKS = 10_000_000
@@ -58,18 +59,22 @@ def unpacked(name: str, content: bytes) -> bytes:
 def read_series(name: str, content: bytes, *, tick_s: float | None = None, available_is: int | None = None) -> Series:
     """`tick_s` and `available_is` as the user says; None: as the file says, and 1 means available."""
     text = text_of(name, content)
-    has_prices = False
+    has_prices, times_s = False, None
     if text.lstrip()[:1] in ("{", "["):
         numbers, gap_s, has_prices = _of_json(name, text)
         tick_s = tick_s if tick_s is not None else gap_s
     else:
-        numbers = _of_lines(name, text)
-    if tick_s is None:
-        raise BadInput(f"{name} does not say how long a tick is.", remedy="Add --tick, for example --tick 600s.")
-    if not len(numbers):
+        table = read_table(name, text, has_tick=tick_s is not None)
+        numbers, times_s = _numbers(name, table.cells), table.times_s
+    if not len(numbers) and tick_s is not None:
         raise BadInput(f"{name} has no ticks.")
     inverted = available_is == 0 if available_is is not None else has_prices
-    return Series(name, tick_s / 3600.0, numbers == 0.0 if inverted else numbers > 0.0)
+    available = numbers == 0.0 if inverted else numbers > 0.0
+    if times_s is not None:
+        available, tick_s = in_ticks(name, times_s, available, tick_s)
+    if tick_s is None:
+        raise NotASeries(f"{name} does not say how long a tick is.", remedy="Add --tick, for example --tick 600s.")
+    return Series(name, tick_s / 3600.0, available)
 
 
 def text_of(name: str, content: bytes) -> str:
@@ -88,29 +93,11 @@ def _of_json(name: str, text: str) -> tuple[np.typing.NDArray[np.float64], float
         return _numbers(name, document), None, False
     data, metadata = document.get("data"), document.get("metadata")
     if not isinstance(data, list):
-        raise BadInput(f'{name} has no list "data".', remedy='Write {"metadata": {"gap_seconds": 600}, "data": [0, 1, ...]}.')
+        raise NotASeries(f'{name} has no list "data".', remedy='Write {"metadata": {"gap_seconds": 600}, "data": [0, 1, ...]}.')
     gap = metadata.get("gap_seconds") if isinstance(metadata, Mapping) else None
     if gap is not None and not (isinstance(gap, int | float) and 0 < gap <= _LONGEST_TICK_S):
         raise BadInput(f'{name}: "gap_seconds" must be above zero and at most a day, not {str(gap)[:40]}.')
     return _numbers(name, data), gap, "prices" in document
-
-
-def _of_lines(name: str, text: str) -> np.typing.NDArray[np.float64]:
-    try:
-        rows = [row for row in csv.reader(io.StringIO(text)) if row and "".join(row).strip()]
-    except csv.Error as error:
-        raise BadInput(f"{name} is no table: {str(error)[:120]}.", remedy="Give JSON or one number per line.") from error
-    if rows and not _is_number(rows[0][-1]):
-        rows = rows[1:]
-    return _numbers(name, [row[-1].strip() for row in rows])
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _numbers(name: str, values: Sequence[object]) -> np.typing.NDArray[np.float64]:
@@ -128,10 +115,7 @@ def _numbers(name: str, values: Sequence[object]) -> np.typing.NDArray[np.float6
 
 def _counts(value: object) -> bool:
     return (
-        isinstance(value, int | float | str)
-        and len(text := str(value)) < 400
-        and _is_number(text)
-        and 0 <= float(text) <= _MOST
+        isinstance(value, int | float | str) and len(text := str(value)) < 400 and is_number(text) and 0 <= float(text) <= _MOST
     )
 
 

@@ -32,6 +32,8 @@ FRAMEWORKS = (
     "trainer.kubeflow.org/trainjob",
     "kubeflow.org/mpijob",
 )
+# Whose kinds it is to know. It looks for a kind that comes after it at longer and longer intervals, of up to two minutes.
+DEFINED_BEFORE = ("jobset", "trainer", "mpi-operator")
 READY_SECONDS = 60.0
 
 
@@ -65,6 +67,8 @@ def start(cluster: Cluster) -> Running:
         (certificates / name).write_bytes(data)
     cluster.must_apply(_foundation(content, webhook))
     found = _Address(webhook, base64.b64encode(authority.pair.certificate).decode())
+    for component in DEFINED_BEFORE:
+        cluster.install(component)
     cluster.install("kueue", _definitions(found))
     cluster.must_apply(_webhooks(found))
     settings = {

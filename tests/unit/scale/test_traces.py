@@ -10,6 +10,7 @@ import pytest
 
 from chipwise.errors import BadInput
 from chipwise.scale.simulator.synthetic import SyntheticMarket, series
+from chipwise.scale.trace_tables import NotASeries
 from chipwise.scale.traces import Series, Window, cut, evaluated, read_series, read_windows
 
 COUNTS = [0, 1, 4, 0]
@@ -26,6 +27,31 @@ def test_a_flag_per_tick_is_read_from_json_a_list_and_lines() -> None:
         read = read_series("trace", document, tick_s=600)
         assert read.available.tolist() == [False, True, True, False]
         assert read.tick_h == pytest.approx(1 / 6)
+
+
+def test_regular_times_say_how_long_a_tick_is() -> None:
+    for times in (("0", "600", "1200", "1800"), [f"2026-03-01T10:{minute:02d}:00" for minute in (0, 10, 20, 30)]):
+        table = "time,available\n" + "".join(f"{time},{flag}\n" for time, flag in zip(times, COUNTS, strict=True))
+        read = read_series("trace", table.encode())
+        assert (read.available.tolist(), read.tick_h) == ([False, True, True, False], pytest.approx(1 / 6))
+
+
+def test_a_tick_between_irregular_times_is_available_where_every_number_in_it_is() -> None:
+    table = b"2021-12-11, 10:00:00, 3\n2021-12-11, 10:12:00, 0\n2021-12-11, 10:13:00, 2\n2021-12-11, 10:40:00, 2\n"
+    assert read_series("trace", table).available.tolist() == [True, False, True, True]
+    assert read_series("trace", table, tick_s=720.0).available.tolist() == [True, False, True]
+
+
+def test_machines_that_come_and_go_are_counted() -> None:
+    moves = b"0,add,a\n600000,add,b\n1200000,remove,a\n1800000,remove,b\n3000000,add,c\n3600000,add,d\n"
+    read = read_series("trace", moves)
+    assert (read.available.tolist(), read.tick_h) == ([True, True, True, False, False, True], pytest.approx(1 / 6))
+
+
+def test_a_table_of_something_else_is_no_series() -> None:
+    for table in (b"from,to,usd\na,b,0.08\n", b"a,b,c,d\n1,2,3,4\n", b'{"us-east-1a": [1.5, 1.6]}'):
+        with pytest.raises(NotASeries):
+            read_series("trace", table, tick_s=600.0)
 
 
 def test_what_one_means_is_said_or_follows_from_prices() -> None:
@@ -49,6 +75,9 @@ def test_what_one_means_is_said_or_follows_from_prices() -> None:
         (b"[0, 1e308]", "tick 2 is '1e[+]308'"),
         (b"0\n" + b"1" * 200_000 + b"\n", "no table: field larger"),
         (b"[0, 1", "not JSON"),
+        (b"2026-03-01 10:00:00,1\n2026-03-01 09:00:00,1\n", "row 2 is earlier"),
+        (b"2026-03-01 10:00:00,1\n2026-03-01 10:01:00+01:00,1\n", "some times have a time zone"),
+        (b"0,add,a\n9,gone,a\n", "line 2: '9,gone,a' is no time"),
         (b"0\n1\n-1\n", "tick 3 is '-1'"),
         (b"0\nspot\n", "tick 2 is 'spot'"),
         (b'[0, {"a": 1}]', "tick 2"),

@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +40,18 @@ class LogFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = path.open("ab", buffering=0)
+        self._file = self._opened()
+
+    def _opened(self) -> FileIO:
+        return FileIO(self._path, "ab", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW, 0o600))
 
     def write(self, data: bytes) -> None:
         with suppress(OSError):  # a full disk keeps nobody from being served
             self._file.write(data)
             if self._file.tell() > LOG_BYTES:
-                self._file.close()
                 os.replace(self._path, self._path.with_suffix(".log.1"))
-                self._file = self._path.open("ab", buffering=0)
+                full, self._file = self._file, self._opened()  # where no file can be opened, the full one stays in use
+                full.close()
 
     def close(self) -> None:
         self._file.close()

@@ -112,10 +112,10 @@ def _counts(replicas: int | str) -> tuple[int, int | None]:
     """How many are started, and between that and which number they are scaled; None: they are not."""
     from chipwise.runner.submission.ranges import workers
 
-    most, fewest = workers(str(replicas), "--replicas")
-    if not 1 <= (most if fewest is None else fewest) <= most <= MOST_REPLICAS:
+    largest, fewest = workers(str(replicas), "--replicas")
+    if not 1 <= (largest if fewest is None else fewest) <= largest <= MOST_REPLICAS:
         raise BadInput(f"{replicas} replicas cannot be started.", remedy=f"Start 1 to {MOST_REPLICAS}, as 2 or 1-4.")
-    return (most, None) if fewest is None else (fewest, most)
+    return (largest, None) if fewest is None else (fewest, largest)
 
 
 def _path(text: str | None) -> str:

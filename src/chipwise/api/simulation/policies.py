@@ -13,10 +13,13 @@ from chipwise.adapters.policy_files import spot_policy
 from chipwise.errors import BadInput, UnknownName
 from chipwise.files.handed import read_bytes
 from chipwise.scale.simulator.size import check_flags, check_size
+from chipwise.scale.simulator.spot_compared import SpotAnswer, SpotComparison, SpotHours, fitted
 from chipwise.scale.simulator.synthetic import SyntheticMarket, series
 from chipwise.scale.spot import Flags, SpotJob
+from chipwise.scale.trace_tables import NotASeries
 from chipwise.scale.traces import MOST_BYTES, Series, cut, evaluated, read_series, read_windows
 from chipwise.spelling import nearest
+from chipwise.text import plural
 from chipwise.units import parse_count
 
 if TYPE_CHECKING:
@@ -42,60 +45,72 @@ class SpotQuestion:
     tick_s: float | None = None
     available_is: int | None = None
     windows: int = 1
-    job_hours: float = 48.0
-    deadline_hours: tuple[float, ...] = (52.0, 70.0)
+    job_hours: float | None = None  # None, as for the deadlines: those of the public evaluation, in proportion to short traces
+    deadline_hours: tuple[float, ...] | None = None
     restart_hours: tuple[float, ...] = (0.02, 0.05, 0.1)
     spot_price: float = 0.9731
     on_demand_price: float = 3.06
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SpotAnswer:
-    policy: str
-    scenarios: int
-    mean_usd: float
-    late: int
-    ratio_to_bound: float
-
-
 def simulate_spot(question: SpotQuestion, report: Report) -> list[SpotAnswer]:
     """One answer per policy, in the order asked for."""
+    return list(compare_spot(question, report).answers)
+
+
+def compare_spot(question: SpotQuestion, report: Report) -> SpotComparison:
+    """The answers, what each scenario cost, and what is to be said of the traces."""
+    import numpy as np
+
     from chipwise.scale.simulator.optimum import optimum
     from chipwise.scale.simulator.spot import play
 
     begins = {name: spot_policy(name) for name in question.policies}
-    batches = _batches(question)
+    batches, notes = _batches(question)
     total = sum(job.ticks for job, _ in batches)
     scenarios = sum(len(available) for _, available in batches)
     report(0, None, "bound")
-    bound = sum(float(optimum(available, job).sum()) for job, available in batches)
-    answers = []
+    bounds_usd = np.concatenate([optimum(available, job) for job, available in batches])
+    bound = float(bounds_usd.sum())
+    answers, costs_usd, unused = [], [], []
     for name, begin in begins.items():
-        usd, late, elapsed = 0.0, 0, 0
+        outcomes, elapsed = [], 0
         for job, available in batches:
-            outcome = play(available, job, begin, each_tick=_ticks_of(report, elapsed, total, name))
-            usd, late, elapsed = usd + float(outcome.usd.sum()), late + int(outcome.is_late.sum()), elapsed + job.ticks
+            outcomes.append((job, play(available, job, begin, each_tick=_ticks_of(report, elapsed, total, name))))
+            elapsed += job.ticks
+        usd = sum(float(outcome.usd.sum()) for _, outcome in outcomes)
+        late = sum(int(outcome.is_late.sum()) for _, outcome in outcomes)
         answers.append(
             SpotAnswer(policy=name, scenarios=scenarios, mean_usd=usd / scenarios, late=late, ratio_to_bound=usd / bound)
         )
-    return answers
+        costs_usd.append(np.concatenate([outcome.usd for _, outcome in outcomes]))
+        unused.append(np.concatenate([1.0 - outcome.finish_h / job.deadline_h for job, outcome in outcomes]))
+    return SpotComparison(
+        answers=tuple(answers), bounds_usd=bounds_usd, costs_usd=tuple(costs_usd), unused=tuple(unused), notes=tuple(notes)
+    )
 
 
 def _ticks_of(report: Report, elapsed: int, total: int, name: str) -> Callable[[int], None]:
     return lambda tick: report(elapsed + tick + 1, total, name)
 
 
-def _batches(question: SpotQuestion) -> list[tuple[SpotJob, Flags]]:
+def _batches(question: SpotQuestion) -> tuple[list[tuple[SpotJob, Flags]], list[str]]:
+    """Jobs with the windows that they are tried on, and notes on what was left out or assumed."""
     if (question.trace is None) == (question.synthetic is None):
         raise BadInput("Give either --trace or --synthetic.")
-    longest_h = max(question.deadline_hours)
-    if (count := len(question.deadline_hours) * len(question.restart_hours)) > MOST_JOBS:
+    hours = SpotHours.of(question.job_hours, question.deadline_hours)
+    if (count := len(hours.deadlines) * len(question.restart_hours)) > MOST_JOBS:
         raise BadInput(f"{count:,} pairs of deadline and restart are too many.", remedy=f"Give at most {MOST_JOBS:,}.")
-    all_series = _synthetic(question, longest_h) if question.trace is None else _traces(question.trace, question)
+    notes: list[str] = []
+    if question.trace is None:
+        all_series = _synthetic(question, hours)
+    else:
+        all_series, notes = _traces(question.trace, question)
+        all_series, hours, remarks = fitted(all_series, hours)
+        notes += remarks
     import numpy as np
 
-    jobs = _jobs(question, sorted({one.tick_h for one in all_series}))
+    jobs = _jobs(question, hours, sorted({one.tick_h for one in all_series}))
     ticks = {tick_h: max(job.ticks for job in jobs if job.tick_h == tick_h) for tick_h in {job.tick_h for job in jobs}}
     counts = {
         tick_h: sum(min(question.windows, max(len(one.available) - count + 1, 1)) for one in all_series if one.tick_h == tick_h)
@@ -107,13 +122,13 @@ def _batches(question: SpotQuestion) -> list[tuple[SpotJob, Flags]]:
         tick_h: np.concatenate([cut(one, count, question.windows) for one in all_series if one.tick_h == tick_h])
         for tick_h, count in ticks.items()
     }
-    return [(job, windows[job.tick_h]) for job in jobs]
+    return [(job, windows[job.tick_h]) for job in jobs], notes
 
 
-def _jobs(question: SpotQuestion, ticks_h: list[float]) -> list[SpotJob]:
+def _jobs(question: SpotQuestion, hours: SpotHours, ticks_h: list[float]) -> list[SpotJob]:
     return [
         SpotJob(
-            work_h=question.job_hours,
+            work_h=hours.job,
             deadline_h=deadline_h,
             restart_h=restart_h,
             spot_usd=question.spot_price,
@@ -122,11 +137,11 @@ def _jobs(question: SpotQuestion, ticks_h: list[float]) -> list[SpotJob]:
         )
         for tick_h in ticks_h
         for restart_h in dict.fromkeys(question.restart_hours)
-        for deadline_h in dict.fromkeys(question.deadline_hours)
+        for deadline_h in dict.fromkeys(hours.deadlines)
     ]
 
 
-def _synthetic(question: SpotQuestion, longest_h: float) -> list[Series]:
+def _synthetic(question: SpotQuestion, hours: SpotHours) -> list[Series]:
     """`series=100,losses=1,returns=1,spread=4,exponent=0.7`, each with a default."""
     settings = {"series": 100.0, "losses": 1.0, "returns": 1.0, "spread": 4.0, "exponent": 0.7}
     for part in filter(None, (question.synthetic or "").split(",")):
@@ -145,18 +160,27 @@ def _synthetic(question: SpotQuestion, longest_h: float) -> list[Series]:
     count, tick_h = int(settings["series"]), (question.tick_s or SYNTHETIC_TICK_S) / 3600.0
     if not 1 <= count <= 100_000:
         raise BadInput(f"--synthetic series={count} is not possible.", remedy="Allowed: 1 to 100,000.")
-    check_flags(count, longest_h / tick_h)
-    check_size([(job, 1) for job in _jobs(question, [tick_h])], len(question.policies))
-    flags = series(market, count=count, ticks=int(longest_h / tick_h) + 1, tick_h=tick_h, seed=question.seed)
+    check_flags(count, hours.longest / tick_h)
+    check_size([(job, 1) for job in _jobs(question, hours, [tick_h])], len(question.policies))
+    flags = series(market, count=count, ticks=int(hours.longest / tick_h) + 1, tick_h=tick_h, seed=question.seed)
     return [Series(f"series {place + 1}", tick_h, row) for place, row in enumerate(flags)]
 
 
-def _traces(path: Path, question: SpotQuestion) -> list[Series]:
+def _traces(path: Path, question: SpotQuestion) -> tuple[list[Series], list[str]]:
+    """Of a folder: files of something else are passed over as long as there are series."""
     path = path.expanduser()
     table = next((path / name for name in WINDOWS if (path / name).is_file()), None)
     if table is not None:
-        return _evaluation(table, question)
-    return [_series(file, question) for file in trace_files(path)]
+        return _evaluation(table, question), []
+    all_series, problems = [], []
+    for file in trace_files(path):
+        try:
+            all_series.append(_series(file, question))
+        except NotASeries as problem:
+            problems.append(problem)
+    if not all_series:
+        raise problems[0]
+    return all_series, [f"{plural(len(problems), 'file')} of something else left out." for _ in problems[:1]]
 
 
 def trace_files(path: Path, endings: tuple[str, ...] = (".json", ".csv", ".txt")) -> list[Path]:

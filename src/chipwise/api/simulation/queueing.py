@@ -18,6 +18,7 @@ from chipwise.scale.queue_traces import GAVEL_CLUSTER, SIA_CLUSTER, gavel_jobs, 
 from chipwise.scale.simulator.placement import Placement
 from chipwise.scale.simulator.queue import Costs, Failure, QueueOutcome, play_queue
 from chipwise.scale.simulator.queue_bound import least_mean_s
+from chipwise.scale.simulator.queue_compared import QueueAnswer, QueueComparison, queue_timeline
 from chipwise.spelling import nearest
 from chipwise.units import parse_count
 
@@ -48,20 +49,6 @@ class QueueQuestion:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueAnswer:
-    policy: str
-    jobs: int
-    mean_jct_s: float
-    p99_jct_s: float
-    makespan_s: float
-    ratio_to_bound: float
-    fairness: float
-    utilisation: float
-    preemptions: int
-    late: int  # jobs after their deadline
-
-
 @dataclass(frozen=True, slots=True)
 class QueueScene:
     """What is played."""
@@ -73,13 +60,18 @@ class QueueScene:
 
 def simulate_queue(question: QueueQuestion, report: Report) -> list[QueueAnswer]:
     """One answer per policy, in the order asked for."""
+    return list(compare_queue(question, report).answers)
+
+
+def compare_queue(question: QueueQuestion, report: Report, *, has_timelines: bool = False) -> QueueComparison:
+    """The answers; and when which jobs ran, where that is asked for."""
     begins = {name: queue_policy(name) for name in question.policies}
     scene = queue_scene(question)
     _check_quotas(question.quotas, {job.team for job in scene.jobs})
     total = len(scene.jobs)
     least_s = bound_s(scene, _jobs_of(report, total, "bound"))
     deadlines = np.array([np.inf if job.deadline_s is None else job.deadline_s for job in scene.jobs])
-    answers = []
+    answers, timelines = [], []
     for name, begin in begins.items():
         outcome = play(scene, begin, question, _jobs_of(report, total, name))
         completion_s = outcome.completion_s
@@ -97,17 +89,21 @@ def simulate_queue(question: QueueQuestion, report: Report) -> list[QueueAnswer]
                 late=int((outcome.end_s > deadlines).sum()),
             )
         )
-    return answers
+        if has_timelines:
+            timelines.append(queue_timeline(name, outcome))
+    return QueueComparison(tuple(answers), tuple(timelines))
 
 
 def _check_quotas(quotas: Mapping[str, float], teams: set[str]) -> None:
     unknown = next((team for team in quotas if team not in teams), None)
     if unknown is None:
         return
-    named = sorted(filter(None, teams))
-    if not named:
+    known_teams = sorted(filter(None, teams))
+    if not known_teams:
         raise BadInput(f"--quota {unknown}: the jobs name no teams.", remedy="Add a column team, or leave --quota out.")
-    raise UnknownName("team of the jobs", unknown, nearest(unknown, named), remedy=f"The jobs name: {', '.join(named[:10])}.")
+    raise UnknownName(
+        "team of the jobs", unknown, nearest(unknown, known_teams), remedy=f"The jobs name: {', '.join(known_teams[:10])}."
+    )
 
 
 def play(
@@ -190,8 +186,8 @@ def _cluster(jobs: list[QueueJob], question: QueueQuestion) -> Cluster:
     if question.gpus is not None:
         if question.gpus < size:
             return Cluster((NodeGroup("gpu", question.gpus, 1),))
-        whole, rest = divmod(question.gpus, size)
-        return Cluster((NodeGroup("gpu", size, whole), *((NodeGroup("gpu", rest, 1),) if rest else ())))
+        full_machines, rest = divmod(question.gpus, size)
+        return Cluster((NodeGroup("gpu", size, full_machines), *((NodeGroup("gpu", rest, 1),) if rest else ())))
     arrivals = [job.arrival_s for job in jobs]
     span_s = max(max(arrivals) - min(arrivals), max(job.work_s for job in jobs))
     wanted = max(sum(job.work_s * job.gpus for job in jobs) / span_s / LOAD, max(job.gpus for job in jobs))
@@ -219,7 +215,11 @@ def _traced(path: Path, question: QueueQuestion) -> tuple[list[QueueJob], Cluste
         if "workload" in file.name:
             nodes = SIA_CLUSTER
     if not jobs:
-        raise BadInput(f"{path} has machines and no jobs.")
+        machines = "" if nodes is None else f" ({sum(group.count for group in nodes.groups):,} with {nodes.gpus:,} GPUs)"
+        raise BadInput(
+            f"{path} has machines{machines} and no jobs.",
+            remedy="Add the table of jobs to the folder: a time, GPUs, a duration.",
+        )
     return jobs, nodes
 
 

@@ -93,8 +93,8 @@ class _Budgets:
         labels = [[(space, *label) for label in _labels(selector.get("matchLabels"))] for space, selector in selectors]
         common = Counter(label for some in labels for label in some)
         self._by_label: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-        for (space, selector), some in zip(selectors, labels, strict=True):
-            rarest = min(some, key=lambda label: common[label], default=(space,))
+        for (space, selector), selected in zip(selectors, labels, strict=True):
+            rarest = min(selected, key=lambda label: common[label], default=(space,))
             self._by_label.setdefault(rarest, []).append(selector)
 
     def candidates(self, space: str, labels: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -107,9 +107,9 @@ def _image(file: tuple[Instruction, ...]) -> Iterator[Finding]:
     exposed = {whole_number(port.partition("/")[0]) for one in file if one.word == "EXPOSE" for port in one.rest.split()} - {0}
     ports = {flag.value} if flag else exposed
     for health in (one for one in file if one.word == "HEALTHCHECK"):
-        asked = {int(port) for port in _LOCAL_PORT.findall(health.rest)}
-        if asked and ports and not asked & ports:
-            message = f"the health check asks port {_list(asked)}, and the command listens on {_list(ports)}"
+        checked_ports = {int(port) for port in _LOCAL_PORT.findall(health.rest)}
+        if checked_ports and ports and not checked_ports & ports:
+            message = f"the health check asks port {_list(checked_ports)}, and the command listens on {_list(ports)}"
             yield _finding(health.path, health.line, message, "Ask the port that the program listens on.")
 
 

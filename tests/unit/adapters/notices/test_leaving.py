@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -261,14 +262,21 @@ def wrapped() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     def start(*command: str, **env: str) -> subprocess.Popen[str]:
         words = [sys.executable, "-m", "chipwise.adapters.notices", "--", *command]
         started.append(
-            subprocess.Popen(words, env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            subprocess.Popen(
+                words,
+                env={**os.environ, **env},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
         )
         return started[-1]
 
     yield start
     for one in started:
-        if one.poll() is None:
-            one.kill()
+        with suppress(ProcessLookupError):  # with the program, which holds the output open
+            os.killpg(one.pid, signal.SIGKILL)
         one.communicate()
 
 

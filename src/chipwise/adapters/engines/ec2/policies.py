@@ -124,9 +124,9 @@ def needs_tls(policy: Policy) -> bool:
     """Whether a bucket's policy refuses requests without it."""
     statements = policy.get("Statement", [])
     return any(
-        one.get("Effect") == "Deny"
-        and str(one.get("Condition", {}).get("Bool", {}).get("aws:SecureTransport")).lower() == "false"
-        for one in (statements if isinstance(statements, list) else [statements])
+        statement.get("Effect") == "Deny"
+        and str(statement.get("Condition", {}).get("Bool", {}).get("aws:SecureTransport")).lower() == "false"
+        for statement in (statements if isinstance(statements, list) else [statements])
     )
 
 

@@ -193,8 +193,8 @@ def _faults(value: Any, rule: Fields | Rule, path: str) -> Iterator[str]:
     if isinstance(value, list | tuple):
         if callable(rule) and rule is _any:
             return
-        for number, each in enumerate(value):
-            yield from _faults(each, rule, f"{path}[{number}]")
+        for number, element in enumerate(value):
+            yield from _faults(element, rule, f"{path}[{number}]")
     elif callable(rule):
         if not rule(value):
             yield f"{path}: {str(value)[:80]}"

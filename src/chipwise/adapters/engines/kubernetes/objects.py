@@ -120,9 +120,9 @@ def _attempt_objects(job: Job, namespace: str, record: str) -> AttemptObjects:
             f"{spec.name} is a plain command, and a cluster needs an image to run it in.",
             remedy="Name one with --image, or in a workload file: program: {image: ..., command: [...]}.",
         )
-    objects = [(_kind(one, spec.name), one) for one in spec.objects if not _surrounds(one)]
-    for kind, one in objects:
-        if fault := allowed.fault(kind, one):
+    objects = [(_kind(item, spec.name), item) for item in spec.objects if not _surrounds(item)]
+    for kind, item in objects:
+        if fault := allowed.fault(kind, item):
             raise BadInput(
                 f"The {kind.name} of {spec.name} has {fault}, which a job may not have.",
                 remedy="Run the workload as chipwise renders it, or apply it with kubectl.",

@@ -287,9 +287,12 @@ def cut(kind: ObjectKind, item: Object) -> Object:
     """The same without what nobody reads."""
     meta = {key: value for key, value in item["metadata"].items() if key not in ("managedFields", "selfLink")}
     if kind is NODE:
-        told = item.get("status") or {}
-        conditions = [condition for condition in told.get("conditions") or () if condition.get("type") in JUDGED]
-        status = {"conditions": conditions, **{name: told[name] for name in ("capacity", "allocatable") if name in told}}
+        node_status = item.get("status") or {}
+        conditions = [condition for condition in node_status.get("conditions") or () if condition.get("type") in JUDGED]
+        status = {
+            "conditions": conditions,
+            **{name: node_status[name] for name in ("capacity", "allocatable") if name in node_status},
+        }
         meta.pop("annotations", None)
         return {"metadata": meta, "spec": dict(item.get("spec") or {}), "status": status}
     if kind is POD:

@@ -51,7 +51,7 @@ def summary_told(message: object) -> Mapping[str, Any]:
         return {}
     text = message.rpartition(f"\n{SAYS}")[2] if f"\n{SAYS}" in message else ""
     try:
-        told = json.loads(text[:_LONGEST]) if text else {}
+        summary = json.loads(text[:_LONGEST]) if text else {}
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return summary if isinstance(summary, dict) else {}

@@ -350,6 +350,6 @@ class Local:
     def _clear(self, path: Path) -> None:
         """What must not stay: secrets that were passed on. Logs and results stay until `chipwise forget`."""
         if self.config.passing is not None and path.parent.parent == self.config.root:
-            for kept in (self.config.passing, folder.taken_over(self.config.passing)):
+            for secrets_folder in (self.config.passing, folder.taken_over(self.config.passing)):
                 with suppress(OSError):
-                    shutil.rmtree(kept / path.parent.name)
+                    shutil.rmtree(secrets_folder / path.parent.name)

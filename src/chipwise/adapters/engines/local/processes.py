@@ -112,8 +112,8 @@ def below(supervisor: int, mark: str) -> list[psutil.Process]:
     if sys.platform != "linux":  # orphans do not come to the supervisor
         return marked(mark)
     tag = process_tag.tag_of(mark)
-    found = descendants.living(descendants.below(supervisor, descendants.spare(tag)))
-    return [process for process in found if process_tag.tag(process.pid) in (tag, None)]
+    descending = descendants.living(descendants.below(supervisor, descendants.spare(tag)))
+    return [process for process in descending if process_tag.tag(process.pid) in (tag, None)]
 
 
 def marked(mark: str, sessions: Iterable[int] = ()) -> list[psutil.Process]:

@@ -37,6 +37,7 @@ TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
     ("53100", OutsideFailed, "cannot grow: the server's disk is full", "Free some space there; nothing was half written."),
     ("53200", TryLater, "has no room for locks left: {said}", _HOARD),
     ("53300", TryLater, "has no connection left", "Try again, or raise max_connections on the server."),
+    ("53400", TryLater, "takes no more jobs now: {said}", "Wait until some of these jobs are over, or stop some."),
     ("53", TryLater, "has run out of something: {said}", "Try again."),
     ("54", BadInput, "takes nothing that large: {said}", "Keep large things in files, and their names in the database."),
     (
@@ -72,8 +73,8 @@ def translated_error(error: psycopg.Error, label: str, login: str) -> ChipwiseEr
     code, message = error.sqlstate or "", _message(error)
     for begins, kind, text, remedy in TROUBLES:
         if code.startswith(begins):
-            ours = error.diag.message_hint if code == "42501" else None  # of our own triggers
-            return kind(f"The database {label} {text.format(said=message, login=login)}.", remedy=ours or remedy)
+            hint = error.diag.message_hint if code == "42501" else None  # of our own triggers
+            return kind(f"The database {label} {text.format(said=message, login=login)}.", remedy=hint or remedy)
     if isinstance(error, psycopg.DataError):
         return BadInput(f"The database {label} takes no such value: {message}.")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):

@@ -68,6 +68,11 @@ _TYPES = (*(str,) * 8, *(int,) * 5, *(float,) * 3, str)  # of LISTED
 _SOUND = {(*_TYPES[:14], begun, ended, str) for begun in (float, type(None)) for ended in (float, type(None))}
 
 
+def insert_jobs(count: int) -> str:
+    """So many in one statement: a shared database counts the jobs of their owner once for each."""
+    return INSERT_JOB + f", ({', '.join('?' * 21)})" * (count - 1)
+
+
 def listed(job: Job) -> tuple[object, ...]:
     """The columns of LISTED."""
     spec, last = job.spec, job.attempt

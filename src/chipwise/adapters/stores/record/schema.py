@@ -79,13 +79,15 @@ def for_postgres() -> tuple[Migration, ...]:
     from chipwise.adapters.stores.record.own_marks import OWN_MARKS
     from chipwise.adapters.stores.record.own_team import OWN_TEAM
     from chipwise.adapters.stores.record.place_rights import PLACE_RIGHTS
+    from chipwise.adapters.stores.record.queue_bounds import QUEUE_BOUNDS
     from chipwise.adapters.stores.record.roles import APPEND_ONLY, GUARDS, POLICIES, SCHEMA
     from chipwise.adapters.stores.record.stalls import STALLS
 
     first = (*SCHEMA, *_worded(_FIRST, POSTGRES), *APPEND_ONLY, *POLICIES, *GUARDS)
     third: Migration = ()  # a guard of jobs, which the fourth replaces: all that are missing come together
     second = tuple(_worded(_SECOND, POSTGRES))
-    return (first, second, third, PLACE_RIGHTS, BOUNDS, STALLS, OWN_AFFAIRS, FAIR_LINE, OWN_MARKS, NO_LINE, OWN_TEAM)
+    rights = (PLACE_RIGHTS, BOUNDS, STALLS, OWN_AFFAIRS, FAIR_LINE, OWN_MARKS, NO_LINE, OWN_TEAM, QUEUE_BOUNDS)
+    return (first, second, third, *rights)
 
 
 def missing(current: int, migrations: Sequence[Migration], label: str) -> list[str]:

@@ -16,7 +16,7 @@ from chipwise.adapters.stores.record import mending
 from chipwise.adapters.stores.record import rows as r
 from chipwise.adapters.stores.record.database import Database, Transaction
 from chipwise.errors import BadInput, ChipwiseError
-from chipwise.runner.bounds import excess
+from chipwise.runner.bounds import excess, excess_together
 from chipwise.runner.events import Event, Over, Submitted, after, first
 from chipwise.runner.job import Job, Phase, Spec
 from chipwise.runner.permits import Permit
@@ -24,6 +24,7 @@ from chipwise.runner.record import Change, Damaged, Deposed, Happened, Held, Lea
 from chipwise.runner.writing import LARGEST_COUNT, Unreadable
 
 _CHUNK = 500  # ids in one question: SQLite takes 999 values in its older versions
+_TOGETHER = 200  # jobs in one statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,22 @@ class Store:
             for job, (_, body) in zip(jobs, lines, strict=True):
                 if fault := excess(job.spec, len(body)):
                     raise BadInput(f"Job {job.id}: {fault}.", remedy="Ask for less, or put what is long into a file.")
+            if fault := excess_together([body for _, body in lines]):
+                raise BadInput(
+                    f"{fault[0].upper()}{fault[1:]}.", remedy="Submit fewer at a time, or put what is long into a file."
+                )
         events = [(job.id, 1, moment, *r.parts_of(Submitted(job.spec), job.id)) for job in jobs]
 
         def work(tx: Transaction) -> list[Job]:
             mark = tx.marks(len(jobs)) - len(jobs)
             if duplicates := _versions(tx, [job.id for job in jobs], ""):
                 raise Stale(f"Job {min(duplicates)} is in the database already.", remedy="Submit it under another id.")
-            tx.execute_many(r.INSERT_JOB, [(*line, mark + n, 1, mark + n, body) for n, (line, body) in enumerate(lines, 1)])
+            rows = [(*line, mark + n, 1, mark + n, body) for n, (line, body) in enumerate(lines, 1)]
+            if not self.database.IS_SHARED:
+                tx.execute_many(r.INSERT_JOB, rows)
+            for start in range(0, len(rows) if self.database.IS_SHARED else 0, _TOGETHER):
+                chunk = rows[start : start + _TOGETHER]
+                tx.execute_many(r.insert_jobs(len(chunk)), [[value for row in chunk for value in row]])
             tx.execute_many(r.INSERT_EVENT, events)
             if not self.database.IS_SHARED:
                 return jobs
