@@ -388,6 +388,8 @@ def test_live_video_says_that_no_managed_price_is_known(session: Session) -> Non
     video = "source: {codec: h264, resolution: 1080p, fps: 30}\noutputs: [{codec: h265, resolution: 720p, fps: 30}]\n"
     said = [note for note in asked(session, f"kind: transcode\nname: a\nstreams: 40\n{video}").notes if "managed" in note]
     assert said == [
-        "No price of a managed live service is known, so none stands beside the machines; "
-        "aws Elemental MediaConvert and gcp Transcoder API take files."
+        (
+            "No price of a managed live service is known, so none stands beside the machines; "
+            "aws Elemental MediaConvert and gcp Transcoder API take files."
+        )
     ]
