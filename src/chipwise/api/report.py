@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from chipwise.scale.simulator.compared import MixedAnswer, ReplicaTimeline, ServeAnswer
     from chipwise.scale.simulator.queue_compared import QueueComparison
     from chipwise.scale.simulator.spot_compared import SpotComparison
+    from chipwise.serving.load_values import LoadResult
 
 TOP = 1000  # choices a report asks for: the ranking can be filtered, and the matrix of providers shall miss none
 
@@ -73,6 +74,14 @@ def write_scaling(
     from chipwise.report.scaling_page import scaling_page
 
     whole.write_named(path, scaling_page(answers, timelines, share, today()), force)
+
+
+def write_load(result: LoadResult, path: Path, *, force: bool = False) -> None:
+    from chipwise.adapters.clock import today
+    from chipwise.adapters.stores import whole
+    from chipwise.report.load_page import load_page
+
+    whole.write_named(path, load_page(result, today()), force)
 
 
 def write_spot(comparison: SpotComparison, path: Path, *, force: bool = False) -> None:
