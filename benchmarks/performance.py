@@ -62,7 +62,7 @@ def figures() -> Iterator[Figure]:
     replica = ServingSetup.of(batch=power(9), input_len=1024, output_len=256, tp=power(4), engine="vllm")
     once = column(1.0)
     asked = Generation(
-        Transformers.of([layer]), Coded.of("llama-3-8b"), hardware, replica, Coded.of("closed"), column(0.0), once, once
+        Transformers.of([layer]), Coded.of("llama-3-8b"), hardware, replica, Coded.of("closed"), column(0.0), once
     )
     began = process_time()
     serve(asked, packaged(), ("tpot_ms",))

@@ -129,8 +129,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Who wants no slow proofs need not import them either."""
-    return True if collection_path == SLOW and "not e2e" in config.option.markexpr else None
+    """Who wants no slow proofs need not import them either, and who wants them alone not the hundreds of files without one."""
+    if collection_path == SLOW and "not e2e" in config.option.markexpr:
+        return True
+    without = config.option.markexpr == "e2e" and collection_path.match("test_*.py") and not _speaks_of_proofs(collection_path)
+    return True if without else None
+
+
+@cache
+def _speaks_of_proofs(path: Path) -> bool:
+    return path.is_relative_to(SLOW) or b"e2e" in path.read_bytes()
 
 
 def _worker(config: pytest.Config) -> int | None:
@@ -155,7 +163,10 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, p
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Workers must agree on the order."""
+    """Workers must agree on the order; and no proof is in a file that a run of proofs would not open."""
+    for item in items:
+        if not _speaks_of_proofs(item.path) and item.get_closest_marker("e2e") is not None:
+            raise pytest.UsageError(f"{item.nodeid} is a slow proof by a mark of another file: name the mark e2e in its own.")
     if _worker(config) is not None:
         items.sort(key=lambda item: item.nodeid.partition("::")[0])
 

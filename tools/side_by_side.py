@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import IO
@@ -62,8 +63,11 @@ class Run:
             if self.stopped:
                 return Part(target, 1, 0.0, 0.0)
             begun = perf_counter()
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output and subprocess.STDOUT)
+            error = subprocess.STDOUT if output else None
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=error, start_new_session=True)
             self.running.add(process.pid)
+        if self.stopped:  # since it was looked at
+            self.stop()
         _, status, usage = os.wait4(process.pid, 0)
         self.running.discard(process.pid)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -72,7 +76,8 @@ class Run:
     def stop(self) -> None:
         self.stopped = True
         for pid in tuple(self.running):
-            os.kill(pid, signal.SIGTERM)  # make ends what it started
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGTERM)  # with all that it started
 
 
 def _print(text: str) -> None:
@@ -82,19 +87,15 @@ def _print(text: str) -> None:
 
 def main(lanes: list[str]) -> int:
     run = Run()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for ending in (signal.SIGTERM, signal.SIGINT):  # an exception in `join` would call a thread ended that runs
+        signal.signal(ending, lambda *_: run.stop())
     threads = []
     for number, targets in enumerate(lanes):
         threads.append(threading.Thread(target=run.lane, args=(targets.split(), number == 0), daemon=True))
     for thread in threads:
         thread.start()
-    try:
-        for thread in threads:
-            thread.join()
-    except KeyboardInterrupt:
-        run.stop()
-        for thread in threads:
-            thread.join()
+    for thread in threads:
+        thread.join()
     wanted = [target for targets in lanes for target in targets.split()]
     _print("\n" + "".join(f"{part.line()}\n" for part in sorted(run.parts, key=lambda part: wanted.index(part.target))))
     return int(run.stopped or not wanted or len(run.parts) < len(wanted) or any(part.code for part in run.parts))

@@ -197,3 +197,47 @@ def test_a_service_is_scaled_up_by_its_load_and_the_story_says_why(machine: Mach
     assert "and one replica takes 2.8" in story
     machine("serve", "stop")
     assert machine("ps", "--phase", "running,queued", "--json").stdout.strip() == "[]"
+
+
+def test_a_service_without_requests_sleeps_and_the_next_request_waits_for_a_replica_and_is_answered(machine: Machine) -> None:
+    words = ("--name", "tiny", "--replicas", "0-2", "--idle", "2s", "--at-once", "4")
+    service = started(machine, *words, *STAND_IN, "--interval", "0.01")
+    assert (service["scaling"]["idle_s"], service["scaling"]["fewest"]) == (2.0, 0)
+    assert service["scaling"]["cold_start_s"] > 0.0  # what the first request after a sleep is told to wait for
+    late = deadline(60)
+    while status(machine)["replicas"]:
+        assert time.monotonic() < late
+        time.sleep(0.2)
+    with urllib.request.urlopen(f"{service['url']}/health", timeout=5) as answer:
+        assert answer.status == 200
+    shots = loaded(service["url"], 5, 1, lambda: None)  # they come at once, and all are parked
+    assert not errors(shots)
+    story = machine("describe", service["gateway"]["job"], env={"COLUMNS": "300"}).stdout
+    assert "from 1 to 0 replicas: no request for 2" in story
+    assert "from 0 to " in story
+    assert "after a request was parked; " in story
+    machine("serve", "scale", "tiny", "1")
+    after = status(machine)
+    assert (after["scaling"], len(after["replicas"])) == (None, 1)
+    machine("serve", "stop")
+    assert machine("ps", "--phase", "running,queued", "--json").stdout.strip() == "[]"
+
+
+def test_a_policy_of_a_file_scales_a_service_and_the_story_has_its_numbers(machine: Machine) -> None:
+    policy = machine.home / "work" / "two.py"
+    policy.write_text("def decide(signals):\n    return 2 if signals.arrived else 1\n")
+    words = ("--name", "tiny", "--replicas", "1-3", "--scaling", "two.py", "--scale-every", "1s", "--at-once", "100")
+    service = started(machine, *words, *STAND_IN, "--interval", "0.01")
+
+    def until_scaled() -> None:
+        late = deadline(60)
+        while len(status(machine)["replicas"]) < 2:
+            assert time.monotonic() < late
+            time.sleep(0.5)
+
+    assert not errors(loaded(service["url"], 15, 4, until_scaled))
+    story = machine("describe", service["gateway"]["job"], env={"COLUMNS": "300"}).stdout
+    assert "from 1 to 2 replicas: " in story
+    assert "two.py wants 2: " in story
+    assert "requests/s came, utilisation " in story
+    machine("serve", "stop")

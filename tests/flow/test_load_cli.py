@@ -164,3 +164,35 @@ def test_a_service_that_is_not_there_is_named(chipwise: Chipwise) -> None:
     done = chipwise("load", "http://127.0.0.1:9", "--for", "100ms", "--rate", "20")
     assert done.code == 3
     assert "Nothing answers" in done.err
+
+
+def test_a_search_is_written_as_a_page_with_latency_against_the_rate(chipwise: Chipwise, tmp_path: Path) -> None:
+    """Two trials at least: one that keeps a goal which any answer keeps, and one that none does would end at once."""
+    page = tmp_path / "load.html"
+    with serving(TokenServer(tokens=3, interval_s=0.001)) as url:
+        words = ("load", url, "--search", "--rate", "400", "--for", "200ms", "--output", "3", "--html", str(page))
+        done = chipwise(*words, "--ttft", "20ms", "--connections", "8")
+        assert "Written: " in done.err
+        written = page.read_text()
+        for title in (
+            "First token against the rate",
+            "Rates that were tried",
+            "Percentiles",
+            "The dashed line is the goal, 20 ms.",
+        ):
+            assert title in written
+        assert "<script src" not in written
+        refused = chipwise(*words, "--ttft", "20ms")
+    assert refused.code == 2
+    assert "--force" in refused.err
+
+
+def test_one_test_has_a_page_without_curves(chipwise: Chipwise, tmp_path: Path) -> None:
+    path, page = tmp_path / "workload.yaml", tmp_path / "load.html"
+    path.write_text(WORKLOAD)
+    with serving(TokenServer(tokens=5, interval_s=0.001)) as url:
+        chipwise("load", str(path), "--url", url, "--for", "300ms", "--on", "h100", "--html", str(page))
+    written = page.read_text()
+    assert "against the rate" not in written
+    assert "p95 predicted" in written
+    assert "p95 of first token" in written

@@ -507,7 +507,7 @@ class Brute:
             engine=predict_serving.usual_engines(hardware),
         )
         ask = predict_serving.Generation(
-            Transformers.of([layer]), Coded.of(name), hardware, setup, Coded.of("full"), column(0.0), column(1.0), column(1.0)
+            Transformers.of([layer]), Coded.of(name), hardware, setup, Coded.of("full"), column(0.0), column(1.0)
         )
         memory: Array = np.array([one.memory_bytes for one in shapes])
         fits = kv_bytes(ask.model, setup) <= kv_budget_bytes(ask.model, setup, memory)

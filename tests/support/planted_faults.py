@@ -12,7 +12,7 @@ from chipwise.api.audit import audit
 from chipwise.auditor.finding import Finding
 
 CORPUS = Path(__file__).resolve().parents[2] / "benchmarks" / "audit_corpus"
-PARTS = ("open", "aside", "later", "last", "second", "third", "fourth", "fifth", "sixth", "seventh")
+PARTS = ("open", "aside", "later", "last", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 NEAR = 6  # lines: what is missing has no line of its own
 BUILT_PARTS = ("second", "fourth")  # with overlays, whose faults are there only when they are built
 _NO_TOOL = ("templates not rendered: helm is not installed", "patches not applied: neither")  # true, and of this machine
@@ -90,6 +90,25 @@ SAME = {
     "mixed-chips": ("machine-chip",),
     "group-zones": ("fast-network",),
     "host-memory": ("model-memory", "machine-size"),
+    "listens-on-localhost": ("port-mismatch",),
+    "amd-groups": ("device-rights",),
+    "queue-name": ("missing-object",),
+    "cold-start": ("short-startup",),
+    "missing-env": ("missing-object",),
+    "overlapping-runs": ("job-policy",),
+    "public-bucket": ("open-network",),
+    "anyone-assumes": ("broad-rights",),
+    "spot-restart": ("machine-scheduling",),
+    "live-migration": ("machine-scheduling",),
+    "pipe-to-shell": ("image-build",),
+    "weights-in-image": ("image-build",),
+    "world-writable": ("image-build",),
+    "unpinned-clone": ("image-build",),
+    "device-count": ("group-size",),
+    "no-tls": ("open-network",),
+    "pdb-missing": ("disruption-budget",),
+    "two-autoscalers": ("autoscaling-target",),
+    "ephemeral-output": ("spot-without-checkpoint",),
     "version-skew": ("unpinned-image", "ray-version"),
 }
 

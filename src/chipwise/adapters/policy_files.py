@@ -20,6 +20,7 @@ _DECIDES = {  # by kind
     "spot": "spot machines in one zone",
     "zones": "spot machines in several zones",
     "serve": "the replicas of a service",
+    "fleet": "the machines of a service",
     "queue": "the order of a queue",
 }
 PACKAGE, GROUP = "chipwise.scale.policies", "chipwise.policies"
@@ -28,7 +29,7 @@ PACKAGE, GROUP = "chipwise.scale.policies", "chipwise.policies"
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
     name: str
-    kind: str  # what it decides: spot, zones, serve, queue
+    kind: str  # what it decides: spot, zones, serve, fleet, queue
     summary: str
     needs: str
 

@@ -16,9 +16,10 @@ from chipwise.workload.common import Common
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-    from chipwise.scale.simulator.compared import ReplicaTimeline, ServeAnswer
+    from chipwise.scale.simulator.compared import MixedAnswer, ReplicaTimeline, ServeAnswer
     from chipwise.scale.simulator.queue_compared import QueueComparison
     from chipwise.scale.simulator.spot_compared import SpotComparison
+    from chipwise.serving.load_values import LoadResult
 
 TOP = 1000  # choices a report asks for: the ranking can be filtered, and the matrix of providers shall miss none
 
@@ -75,6 +76,14 @@ def write_scaling(
     whole.write_named(path, scaling_page(answers, timelines, share, today()), force)
 
 
+def write_load(result: LoadResult, path: Path, *, force: bool = False) -> None:
+    from chipwise.adapters.clock import today
+    from chipwise.adapters.stores import whole
+    from chipwise.report.load_page import load_page
+
+    whole.write_named(path, load_page(result, today()), force)
+
+
 def write_spot(comparison: SpotComparison, path: Path, *, force: bool = False) -> None:
     from chipwise.adapters.clock import today
     from chipwise.adapters.stores import whole
@@ -89,3 +98,13 @@ def write_queue(comparison: QueueComparison, path: Path, *, force: bool = False)
     from chipwise.report.queue_page import queue_page
 
     whole.write_named(path, queue_page(comparison, today()), force)
+
+
+def write_mixed(
+    answers: Sequence[MixedAnswer], timelines: Sequence[ReplicaTimeline], path: Path, share: float, *, force: bool = False
+) -> None:
+    from chipwise.adapters.clock import today
+    from chipwise.adapters.stores import whole
+    from chipwise.report.scaling_page import mixed_page
+
+    whole.write_named(path, mixed_page(answers, timelines, share, today()), force)

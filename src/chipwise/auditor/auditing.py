@@ -18,6 +18,7 @@ from chipwise.auditor.charts import filled, manifests, with_values
 from chipwise.auditor.ecs import as_compose
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.kustomize import NAMES, built, files_of, parts, patched, tops
+from chipwise.auditor.plain_values import is_plain, read_plain
 from chipwise.auditor.pods import pods_in
 from chipwise.auditor.slurm import is_slurm, read_slurm
 from chipwise.auditor.source import (
@@ -201,6 +202,7 @@ class _Read:
                     self.manifests.append(document)
         self.values_files = {one.path: one.body for one in self.manifests if self._is_part(one.path)}
         self.manifests = [one for one in self.manifests if one.path not in self.values_files]
+        self.manifests = [part for one in self.manifests for part in (read_plain(one) if is_plain(one) else (one,))]
 
     def _is_part(self, path: str) -> bool:
         """Values and the description of a chart are no manifests."""

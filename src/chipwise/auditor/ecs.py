@@ -27,6 +27,9 @@ class TaskDefinition:
 
     @property
     def containers(self) -> list[Located]:
+        single = self.body.get("ContainerProperties")  # a job definition of AWS Batch has one container in the same words
+        if isinstance(single, Located):
+            return [single]
         return [one for one in listed(self.get(self.body, "containerDefinitions")) if isinstance(one, Located)]
 
     @property
@@ -50,7 +53,7 @@ def task_definitions(sources: Sources) -> Iterator[TaskDefinition]:
     for manifest in sources.manifests:
         if not manifest.kind and "containerDefinitions" in manifest.body:
             yield TaskDefinition(manifest.path, manifest.body)
-    for resource in resources_of(sources, "AWS::ECS::TaskDefinition"):
+    for resource in resources_of(sources, "AWS::ECS::TaskDefinition", "AWS::Batch::JobDefinition"):
         yield TaskDefinition(resource.path, resource.properties, capital=True)
 
 
@@ -59,7 +62,7 @@ def as_compose(sources: Sources) -> Iterator[Manifest]:
     for task in task_definitions(sources):
         services, body = Located(), Located()
         for container in task.containers:
-            name = str(task.get(container, "name") or "?")
+            name = str(task.get(container, "name") or task.get(task.body, "jobDefinitionName") or "main")
             services[name], services.lines[name] = _service(task, container), line_of(container)
         body["services"], body.lines["services"] = services, line_of(task.body)
         yield Manifest(task.path, body)

@@ -13,7 +13,12 @@ _SPOT_LABELS = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
 ACCELERATORS = ("nvidia.com/", "amd.com/gpu", "aws.amazon.com/neuron", "google.com/tpu", "habana.ai/", "gpu.intel.com/")
 _NO_PODS = ("NodePool", "ConfigMap", "Secret", "CustomResourceDefinition", "ConstraintTemplate", "LimitRange")
 _RUNTIMES = ("ServingRuntime", "ClusterServingRuntime")  # an InferenceService gives the rest
-_PARTIAL = (*_RUNTIMES, "StackModel", "LLMInferenceService")  # a chart, or a configuration of the cluster, gives the rest
+_PARTIAL = (
+    *_RUNTIMES,
+    "StackModel",
+    "ChartValues",
+    "LLMInferenceService",
+)  # a chart, or a configuration of the cluster, gives the rest
 _SINGLE = ("mainContainer", "container", "script")  # one container where others have a list: Dynamo, Argo Workflows
 _CONTAINER_KEYS = {"image", "command", "args", "resources", "env"}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from chipwise.cli.options import CatalogName
+from chipwise.cli.options import CatalogName, HtmlReport, reporting
 from chipwise.cli.parameter_types import AboveZero, Amount, Duration, WholeNumber
 
 ARRIVALS = click.Choice(["constant", "poisson", "bursty"])
@@ -47,8 +47,9 @@ MOST_DELAY_S = 0.001  # from due to sent; above, the machine that sends is too b
 )
 @click.option("--replicas", type=WholeNumber(), default=None, help="Copies of the model, for the prediction.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
+@reporting()
 @click.pass_context
-def load(ctx: click.Context, /, target: str, trace: Path | None, as_json: bool, **settings: Any) -> None:
+def load(ctx: click.Context, /, target: str, trace: Path | None, as_json: bool, report: HtmlReport, **settings: Any) -> None:
     """Send requests to a service at a rate that does not wait for its answers, and measure them.
 
     Times count from the instant at which a request was due, so waiting counts in full. The first token is the first event with
@@ -62,23 +63,29 @@ def load(ctx: click.Context, /, target: str, trace: Path | None, as_json: bool, 
     Examples:
       chipwise load http://127.0.0.1:8000 --rate 20 --for 60s --input 500 --output 100
       chipwise load workload.yaml --url http://127.0.0.1:8000 --on h100
-      chipwise load http://127.0.0.1:8000 --search --ttft 500ms --tpot 40ms
+      chipwise load http://127.0.0.1:8000 --search --ttft 500ms --tpot 40ms --html load.html
       chipwise load http://127.0.0.1:8000 --trace arrivals.csv --speed 10
     """
-    from chipwise.api.measure.load import LoadOptions, measured
+    from chipwise.api.measure.load import LoadOptions, is_workload, measured
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.cli.progress import progress
     from chipwise.views.load_test import result_view
 
     options = LoadOptions(trace=None if trace is None else str(trace), **settings)
-    with progress("load") as report:
-        result = measured(open_session(), target, options, report)
+    report.check(target if is_workload(target) else None)
+    with progress("load") as progress_of:
+        result = measured(open_session(), target, options, progress_of)
     view = result_view(result)
+    if report.path is not None:
+        from chipwise.api.report import write_load
+
+        write_load(result, report.path, force=report.force)
     if as_json:
         text.show_json(view)
     else:
         show(view)
+    report.say_written()
     ctx.exit(0 if view["within_goals"] is not False and not view["errors"] else 1)
 
 

@@ -27,6 +27,7 @@ def members(ctx: click.Context, as_json: bool) -> None:
       chipwise members
       chipwise members add mia --team vision
       chipwise members add robot --role controller --place kubernetes:HOST/train
+      chipwise members protect
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -79,6 +80,26 @@ def remove(login: str, **role: Any) -> None:
 
     membership.remove(open_session(), login, **role)
     text.say(f"{login} is no longer {role['role']}{_scope_text(role)}.")
+
+
+@members.command()
+def protect() -> None:
+    """Keep any login from stopping the server by taking all its locks.
+
+    Revokes temporary tables, advisory locks and large objects from PUBLIC in this database. CHIPWISE_RECORD must name a
+    superuser of the server. Other databases of the server need the same; their names are printed.
+    """
+    from chipwise.api.running import membership
+    from chipwise.api.session.wiring import open_session
+    from chipwise.cli import text
+
+    open_databases = membership.protect(open_session())
+    text.show_lines("Advisory locks, large objects and temporary tables are revoked from PUBLIC in this database.")
+    if open_databases:
+        text.say(
+            f"Every login can still connect to {', '.join(open_databases)}. Run it for each, or as a superuser: "
+            "REVOKE CONNECT ON DATABASE name FROM PUBLIC."
+        )
 
 
 def _scope_text(what: dict[str, Any]) -> str:

@@ -11,6 +11,8 @@ import click
 if TYPE_CHECKING:
     from chipwise.errors import BadInput
 
+SLOWEST_NETWORK, FASTEST_NETWORK = 1.25e6, 1.25e14  # bytes per second that a machine may have
+
 
 class Amount(click.ParamType[float]):
     """A number of things: finite and not below zero."""
@@ -68,6 +70,20 @@ class RequestRate(AboveZero):
         with suppress(BadInput):  # what is possible is said of any number
             value = parse_rate(str(value), "req", "request", "requests", "rps", "qps")
         return super().convert(value, param, ctx)
+
+
+class Bandwidth(click.ParamType[float]):
+    """Bytes per second, from text such as 400Gbps."""
+
+    name = "bandwidth"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from chipwise.units import parse_bandwidth
+
+        rate = parse_bandwidth(str(value))
+        if not SLOWEST_NETWORK <= rate <= FASTEST_NETWORK:
+            raise _refusal(value, param, "10 Mbit/s to 1 Pbit/s, such as 400Gbps or 50GB/s")
+        return rate
 
 
 class Duration(click.ParamType[float]):

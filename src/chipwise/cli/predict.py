@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from chipwise.cli.options import CatalogName, measured_option
-from chipwise.cli.parameter_types import AboveZero, Duration, WholeNumber
+from chipwise.cli.parameter_types import AboveZero, Bandwidth, Duration, WholeNumber
 from chipwise.text import duration, gib
 
 
@@ -20,7 +20,9 @@ from chipwise.text import duration, gib
 @click.option("--tp", type=WholeNumber(), default=None, help="Tensor parallel.")
 @click.option("--pp", type=WholeNumber(), default=None, help="Pipeline parallel.")
 @click.option("--cp", type=WholeNumber(), default=None, help="Training: context parallel.")
-@click.option("--ep", type=WholeNumber(), default=None, help="Expert parallel.")
+@click.option(
+    "--ep", type=WholeNumber(), default=None, help="Expert parallel; serving: above --tp, over copies of the attention."
+)
 @click.option("--precision", default=None, help="bf16, fp16, fp8, fp4, tf32, fp32; serving: of the weights, also int8, int4.")
 @click.option(
     "--seq", type=WholeNumber(), default=None, help="Training: tokens per sequence; of an encoder-decoder, of the input."
@@ -37,6 +39,7 @@ from chipwise.text import duration, gib
 @click.option("--optimizer", default=None, help="Training: adamw, adamw-16bit, adamw-8bit, adafactor, lion, muon, sgd.")
 @click.option("--framework", default=None, help="Training: the software; what is usual unless given.")
 @click.option("--chips-per-node", type=WholeNumber(), default=None, help="Chips in one machine.")
+@click.option("--network", type=Bandwidth(), default=None, help="Network of one machine, such as 3200Gbps.")
 @click.option("--engine", default=None, help="Serving: vllm, tensorrt-llm, sglang, llama.cpp, neuron, pytorch, ...")
 @click.option("--concurrency", type=WholeNumber(), default=None, help="Serving: requests always in flight, over all copies.")
 @click.option("--rate", type=AboveZero(), default=None, help="Serving: requests per second.")
@@ -80,7 +83,8 @@ def predict(
 
     MODEL is a name such as llama-3.1-8b, or a workload file, whose own settings count unless an option says otherwise.
     The interval is from the 10th to the 90th percentile. With goals (--ttft, --tpot, --latency) it finds the highest rate.
-    Chips that serve are split as `plan` would, unless --tp or --pp is given. Exits with 1 where the model does not fit.
+    Chips that serve are split as `plan` would, and training over several machines too, unless --tp, --pp, --cp, --ep or
+    --zero is given. Exits with 1 where the model does not fit.
 
     \b
     Examples:
@@ -194,7 +198,7 @@ def _show_serving(view: dict[str, Any]) -> None:
             pairs.append((label, span(view[name], "")))
     pairs.append(("provenance", PROVENANCE[view["output_tokens_per_s"]["provenance"]]))
     lengths = f"{setup['input_tokens']:g} tokens in, {setup['output_tokens']:g} out"
-    pairs.append(("as run", f"{lengths}; {_copies(view)}tp {setup['tp']:g}, pp {setup['pp']:g}; cache {setup['kv_cache']}"))
+    pairs.append(("as run", f"{lengths}; {_copies(view)}{_ways(setup)}; cache {setup['kv_cache']}"))
     pairs.append(("", f"memory holds {text.plural(view['most_sequences'], 'such sequence')} at once"))
     text.show_pairs(pairs)
     if view["percentiles"]:
@@ -218,6 +222,13 @@ def _show_serving(view: dict[str, Any]) -> None:
     show_terms(view[metric]["terms_s"], "time per token" if metric == "tpot_ms" else "time per request")
     show_memory(view)
     _show_end(view)
+
+
+def _ways(setup: dict[str, Any]) -> str:
+    if setup["attention_dp"] > 1:
+        groups, chips = setup["attention_dp"], setup["tp"]
+        return f"tp {chips / groups:g}, attention dp {groups:g}, experts over {chips:g}"
+    return f"tp {setup['tp']:g}, pp {setup['pp']:g}"
 
 
 def _copies(view: dict[str, Any]) -> str:

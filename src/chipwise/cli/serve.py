@@ -83,12 +83,25 @@ def _of_replica(function: F) -> F:
     return function
 
 
+def _of_scaling(function: F) -> F:
+    """Options for two numbers of replicas."""
+    options = (
+        click.option("--scaling", default=None, metavar="POLICY", help="Scale by hpa:60 or another policy, or a FILE.py."),
+        click.option("--scale-every", type=Duration(), default=None, help="Ask the policy so often; default: 15s."),
+        click.option("--idle", type=Duration(), default=None, help="Of 0-N: end the last after this without requests; 5m."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 @click.group(cls=_Serve, invoke_without_command=True, subcommand_metavar="")
 @click.argument("words", cls=_Words, nargs=-1, metavar="WORKLOAD.yaml|MODEL|FILE | -- COMMAND...", type=click.UNPROCESSED)
 @click.option("--name", default=None, help="Name the service; default: from the file or model.")
 @click.option(
     "--replicas", default=None, metavar="N|N-M", help="Start so many, or scale between two numbers; default: the plan's, or 1."
 )
+@_of_scaling
 @_of_replica
 @click.option("--port", type=WholeNumber(0, 65535), default=8080, show_default=True, help="Listen here; 0: any free port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
@@ -133,6 +146,8 @@ def serve(ctx: click.Context, /, words: tuple[str, ...], detach: bool, as_json: 
         text.show_json(standing.standing(session, service.name)[0])
         return
     click.echo(f"{service.name} serves at {service.door.url}")
+    for line in standing.scaling_lines(service):
+        click.echo(line)
     click.echo(f"Try: {standing.example(service)}")  # on one line, to be copied
     if detach:
         text.say(f"chipwise serve status shows it; chipwise serve stop {service.name} ends it.")
@@ -214,14 +229,17 @@ def _show(service: dict[str, Any]) -> None:
 
 @serve.command()
 @click.argument("name")
-@click.argument("replicas", type=WholeNumber(1, 256))
-def scale(name: str, replicas: int) -> None:
-    """Change the number of replicas; removed replicas finish their requests first."""
+@click.argument("replicas", metavar="N|N-M")
+@_of_scaling
+def scale(name: str, replicas: str, scaling: str | None, scale_every: float | None, idle: float | None) -> None:
+    """Change the number of replicas, or scale between two from now on; removed replicas finish their requests first."""
     from chipwise.api.serving import changing
+    from chipwise.api.serving.options import ScalingOptions
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    service = changing.scale(open_session(), name, replicas, text.say)
+    rules = ScalingOptions(scaling, scale_every, idle)
+    service = changing.scale(open_session(), name, replicas, text.say, scaling=rules)
     text.say(f"{name} has {text.plural(len(service.replicas), 'replica')}")
 
 

@@ -9,6 +9,7 @@ import click
 
 from chipwise.cli.options import HtmlReport, reporting
 from chipwise.cli.parameter_types import AboveZero, WholeNumber
+from chipwise.cli.simulate_mixed import Figures, ReplicaOption, show_mixed
 from chipwise.cli.simulate_queue import queue
 from chipwise.cli.simulated import policy_names, show_answers
 
@@ -219,6 +220,24 @@ def spot(
     "--prompt-rate", type=AboveZero(1e9), default=19_000.0, show_default=True, help="For tokens: prompt tokens per second."
 )
 @click.option("--kv-tokens", type=WholeNumber(1, 10**10), default=400_000, show_default=True, help="For tokens: KV memory.")
+@click.option(
+    "--machine",
+    "machines",
+    type=ReplicaOption(),
+    multiple=True,
+    help="Machine type of a replica, requests per second and prices an hour; repeat for several. Costs are then in dollars.",
+)
+@click.option(
+    "--spot", default=None, metavar="PATH|SETTINGS", help="When zones have spot machines: traces, or series=3,losses=1."
+)
+@click.option("--tick", type=Tick(), default=None, help="Of --spot: time between flags, where the files do not say it.")
+@click.option("--available-is", type=click.Choice(["0", "1"]), default=None, help="Of --spot: flag that means available.")
+@click.option(
+    "--purchase",
+    default=None,
+    metavar="NAME,...",
+    help="Which machines are bought: on-demand-fleet, spot-fleet, spot-hedge (:20 spares 20%), spot-spread. [default: all]",
+)
 @click.option("--gaps", is_flag=True, help="Accept traces with long pauses.")
 @click.option("--seed", type=WholeNumber(0, 10**9), default=0, help="Seed the random numbers of loads that are given as rates.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -238,6 +257,11 @@ def serve(
     slots: int,
     prompt_rate: float,
     kv_tokens: int,
+    machines: tuple[Figures, ...],
+    spot: str | None,
+    tick: float | None,
+    available_is: str | None,
+    purchase: str | None,
     gaps: bool,
     seed: int,
     as_json: bool,
@@ -255,6 +279,7 @@ def serve(
     Examples:
       chipwise simulate serve --synthetic hours=6,rate=20 --policy hpa:60,hpa:80,learned-headroom
       chipwise simulate serve --trace requests.csv --replica-rate 1.5 --policy hpa,mine.py --html report.html
+      chipwise simulate serve --trace requests.csv --machine l4=1,0.7,0.28 --machine h100=9,7.2,2.8 --spot zones/
     """
     from dataclasses import asdict
 
@@ -281,6 +306,9 @@ def serve(
         gaps=gaps,
         seed=seed,
     )
+    if machines or spot or purchase:
+        show_mixed(question, machines, spot, purchase, report, as_json, tick, available_is)
+        return
     with progress("Simulating") as follow:
         answers, timelines = simulate_serve(question, follow)
     if report.path is not None:

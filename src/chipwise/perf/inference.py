@@ -51,7 +51,8 @@ FUSED_LAYER_S, EAGER_LAYER_S, PLAIN_LAYER_S = 150e-6, 500e-6, 850e-6
 PLAIN_EXPERT_S = 85e-6  # of every expert of a layer in a plain loop: nine kernels
 COPIES = 2.0  # the cache is read and written to grow by a token
 BLOCKS = 108.0  # pieces of attention that a chip works on at once
-_REPLAYED, _NOTHING = np.array([LAYER_HOST_S]), np.zeros(1)
+MACHINE_CHIPS = 8.0  # of a usual machine
+_REPLAYED, _NOTHING, _SINGLE = np.array([LAYER_HOST_S]), np.zeros(1), np.ones(1)
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,15 @@ def decode(run: Serving, sequences: Array, context: Array) -> dict[str, Array]:
         "layer_host": layers * pick(run.graphs > 0, _REPLAYED, _NOTHING),
         "launch_host": layers * pick(run.graphs > 0, _NOTHING, _launches(run)),
         "step_host": _STEP_HOST,
-        "sequence_host": SEQUENCE_HOST_S * sequences,
+        "sequence_host": SEQUENCE_HOST_S * sequences / _servers(run),
     }
+
+
+def _servers(run: Serving) -> Array:
+    """Programs that each answer a share of the sequences: one on every machine if attention is data parallel over several."""
+    if not has_nonzero(run.dp > 1):
+        return _SINGLE
+    return pick(run.dp > 1, np.maximum(run.tp * run.dp / MACHINE_CHIPS, 1.0), _SINGLE)
 
 
 def _launches(run: Serving) -> Array:

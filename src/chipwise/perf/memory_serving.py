@@ -156,7 +156,9 @@ def _habit(setup: ServingSetup, name: str) -> Array:
 
 def weight_bytes(model: Transformers, setup: ServingSetup) -> Array:
     """Stored weights per chip of the fullest stage."""
-    portion = shares(model, setup.tp, setup.ep, setup.tp)
+    portion = shares(model, setup.attention_ways, setup.ep * setup.attention_dp, setup.tp)
+    fullest = np.ceil(model.experts / setup.tp) * setup.tp / np.maximum(model.experts, 1.0)  # chips hold whole experts
+    uneven = np.where((setup.attention_dp > 1) & (model.experts > 0), fullest, 1.0)
     inside = setup.precision_weights.look_up(lambda name: _STORED_BITS.get(name, 16.0)) / 8
     experts = setup.precision_weights.look_up(lambda name: _EXPERT_BITS.get(name, _STORED_BITS.get(name, 16.0))) / 8
     only_experts = setup.precision_weights.look_up(lambda name: float(name in _EXPERT_BITS)) * (model.experts > 0)
@@ -165,13 +167,13 @@ def weight_bytes(model: Transformers, setup: ServingSetup) -> Array:
     layers = np.ceil(model.layers / setup.pp)
     tied = np.where(setup.pp > 1, 0.0, portion.tied)  # two stages hold a copy each
     ends = np.where(setup.pp > 1, np.maximum(portion.table, portion.head), portion.table + portion.head * (1.0 - tied))
-    return layers * (inside * portion.matrices + experts * portion.experts) + outside * (layers * portion.norms + ends)
+    return layers * (inside * portion.matrices + experts * portion.experts * uneven) + outside * (layers * portion.norms + ends)
 
 
 def kv_bytes_per_token(model: Transformers, setup: ServingSetup) -> Array:
     """Cached bytes per token and chip, all layers of a stage, as if no layer had a window."""
     bits = setup.precision_kv.look_up(lambda name: KV_BITS.get(name, 16.0))
-    ways = np.minimum(setup.tp, np.maximum(model.kv_heads, 1.0))
+    ways = np.minimum(setup.attention_ways, np.maximum(model.kv_heads, 1.0))
     return np.ceil(model.layers / setup.pp) * model.kv_width / ways * bits / 8
 
 
@@ -181,7 +183,7 @@ def kv_bytes(model: Transformers, setup: ServingSetup) -> Array:
     shared = _habit(setup, "shares_prefix") * setup.prefix_len
     once = np.floor(shared / page) * page  # only whole pages are shared
     own = model.seen(np.ceil((setup.context - once) / page) * page + once) - model.seen(once)
-    return (setup.batch * own + model.seen(once)) * kv_bytes_per_token(model, setup)
+    return (setup.local_batch * own + model.seen(once)) * kv_bytes_per_token(model, setup)
 
 
 def serving_memory(model: Transformers, setup: ServingSetup, kind: str = "gpu") -> Memory:
@@ -193,13 +195,13 @@ def _serving(model: Transformers, setup: ServingSetup, context: Array) -> Memory
     weights = weight_bytes(model, setup)
     tokens = _tokens(setup)
     c = 2.0
-    ways = np.minimum(setup.tp, np.maximum(model.kv_heads, 1.0))
-    wide, keys = model.query_width / setup.tp, model.kv_width / ways
+    ways = np.minimum(setup.attention_ways, np.maximum(model.kv_heads, 1.0))
+    wide, keys = model.query_width / setup.attention_ways, model.kv_width / ways
     routed = np.where(model.experts > 0, model.active, 1.0) * model.mlp_width / setup.tp
     inner = np.maximum(2.0 * wide + 1.5 * keys, 2.0 * routed + np.where(model.experts > 0, model.active * model.hidden, 0.0))
     activations = c * tokens * (3.0 * model.hidden + inner)
     sequences = _habit(setup, "sequences")
-    logits = np.where(np.isinf(sequences), setup.batch, sequences) * np.where(model.head > 0, model.vocab, 0.0)
+    logits = np.where(np.isinf(sequences), setup.local_batch, sequences) * np.where(model.head > 0, model.vocab, 0.0)
     logits = logits * _habit(setup, "logit_bytes")
     between = np.where(setup.tp > 1, c * tokens * model.hidden, 0.0) + np.where(setup.pp > 1, c * tokens * model.hidden, 0.0)
     graphs = _habit(setup, "graphs") * setup.cuda_graphs
@@ -225,7 +227,7 @@ def _tokens(setup: ServingSetup) -> Array:
     """Tokens of the largest forward pass."""
     usual = _habit(setup, "batched_tokens")
     limit = np.where(np.isnan(setup.batched_tokens), usual, setup.batched_tokens)
-    return np.maximum(np.minimum(limit, setup.batch * setup.input_len), setup.batch)
+    return np.maximum(np.minimum(limit, setup.local_batch * setup.input_len), setup.local_batch)
 
 
 def kv_room(memory: Memory, setup: ServingSetup, capacity: Array) -> Array:

@@ -54,7 +54,6 @@ class Generation:
     scenario: Coded  # one of SCENARIOS
     rate: Array  # requests per second over all replicas (open)
     replicas: Array
-    attention_dp: Array  # ways that attention is split by sequence while experts are shared
     traffic: Traffic = field(default_factory=Traffic)  # how requests vary (open)
 
     def __len__(self) -> int:
@@ -70,7 +69,6 @@ class Generation:
             scenario=self.scenario.rows(selection),
             rate=cut(self.rate, selection),
             replicas=cut(self.replicas, selection),
-            attention_dp=cut(self.attention_dp, selection),
             traffic=self.traffic.rows(selection),
         )
 
@@ -94,8 +92,8 @@ def replica(ask: Generation) -> Serving:
         half_peak=hardware.rate(Coded.of("bf16")),
         bandwidth=hardware.get("bandwidth"),
         network=hardware.network(),
-        tp=setup.tp / ask.attention_dp,
-        dp=ask.attention_dp,
+        tp=setup.attention_ways,
+        dp=setup.attention_dp,
         pp=setup.pp,
         weight_bytes=setup.engine.cross(weights).look_up(_read_bytes),
         head_bytes=weights.look_up(lambda name: _HEAD_BYTES.get(name, 2.0)),
@@ -124,7 +122,7 @@ def slots(ask: Generation) -> Array:
     room = kv_budget_bytes(ask.model, single, capacity)
     sequence_bytes = np.maximum(kv_bytes(ask.model, single), 1.0)
     limit = setup.engine.look_up(lambda name: _LIMITS.get(name, 256.0))
-    return np.minimum(np.maximum(np.floor(room / sequence_bytes), 1.0), limit)
+    return np.minimum(np.maximum(np.floor(room / sequence_bytes), 1.0), limit) * setup.attention_dp
 
 
 def load(ask: Generation, metric: str, room: Array) -> Load:

@@ -354,6 +354,9 @@ class ServingSetup(_Columns):
     ep: Array = field(
         default_factory=partial(column, 1)
     )  # 1: experts are split like other matrices; tp: whole experts per chip
+    attention_dp: Array = field(
+        default_factory=partial(column, 1)
+    )  # ways that attention is split by sequence while experts lie over all tp chips (wide expert parallelism)
     precision_weights: Coded = field(default_factory=partial(Coded.of, "bf16"))
     precision_kv: Coded = field(default_factory=partial(Coded.of, "bf16"))
     engine: Coded = field(default_factory=partial(Coded.of, "vllm"))
@@ -365,7 +368,7 @@ class ServingSetup(_Columns):
     )  # of the chip that the engine may take; NaN: as the engine has it
     cuda_graphs: Array = field(default_factory=partial(column, 1))  # 1: decode steps are replayed, 0: launched kernel by kernel
 
-    whole_numbers: ClassVar[tuple[str, ...]] = ("batch", "input_len", "tp", "pp", "ep")
+    whole_numbers: ClassVar[tuple[str, ...]] = ("batch", "input_len", "tp", "pp", "ep", "attention_dp")
     names: ClassVar[dict[str, tuple[str, ...]]] = {
         "precision_weights": tuple(WEIGHT_BITS),
         "precision_kv": tuple(KV_BITS),
@@ -375,6 +378,16 @@ class ServingSetup(_Columns):
     @property
     def chips(self) -> Array:
         return self.tp * self.pp
+
+    @property
+    def attention_ways(self) -> Array:
+        """Chips that share the attention of a sequence."""
+        return self.tp / self.attention_dp
+
+    @property
+    def local_batch(self) -> Array:
+        """Sequences of a group of chips that shares their attention."""
+        return np.ceil(self.batch / self.attention_dp)
 
     @property
     def context(self) -> Array:
@@ -392,8 +405,12 @@ class ServingSetup(_Columns):
         rules.append(Rule("memory_share", np.isnan(share) | ((share > 0) & (share <= 1)), share, "above 0, at most 1"))
         with np.errstate(divide="ignore", invalid="ignore"):
             rules.append(Rule("ep", np.mod(self.tp * self.pp, self.ep) == 0, self.ep, "divisors of tp x pp"))
+            whole = np.mod(self.tp, self.attention_dp) == 0
+            rules.append(Rule("attention_dp", whole, self.attention_dp, "divisors of tp"))
             if model is not None:
-                rules += _model_rules(model, self.tp, self.pp, self.pp, self.ep)
+                shared = (self.attention_dp == 1) | (model.experts > 0)
+                rules.append(Rule("attention_dp", shared, self.attention_dp, "1: the model has no experts"))
+                rules += _model_rules(model, self.attention_ways, self.pp, self.pp, self.ep)
         return rules
 
 

@@ -67,7 +67,7 @@ ONLY = {  # options that mean nothing to the other task
         "percentile",
     ),
 }
-_AS_NAMED = ("global_batch", "recompute", "framework", "chips", "chips_per_node", "engine", "replicas", *LOADS)
+_AS_NAMED = ("global_batch", "recompute", "framework", "chips", "chips_per_node", "network", "engine", "replicas", *LOADS)
 _COLUMNS = {column: key for options in (LEARNING_OPTIONS, SERVING_OPTIONS) for key, column in options.items()}
 _COLUMNS |= {name: name for name in _AS_NAMED}
 _FIELDS = {
@@ -88,7 +88,7 @@ _FIELDS = {
     "replicas": "replicas.min",
 }
 _MAY_BE_ZERO = ("zero", "prefix", "output_tokens")
-_NOT_WHOLE = ("rate", "percentile", "clip_s", *GOALS)
+_NOT_WHOLE = ("rate", "network", "percentile", "clip_s", *GOALS)
 LARGEST = 1e12
 
 

@@ -17,7 +17,7 @@ from chipwise.predictor.options import FLAGS, LEARNING_OPTIONS, ONLY, SIZES, che
 from chipwise.predictor.results import training_prediction
 from chipwise.predictor.samples import check_sample_options, predict_samples
 from chipwise.predictor.sizes import refuse
-from chipwise.predictor.transformer import train
+from chipwise.predictor.training_split import train_searched
 from chipwise.predictor.values import Prediction
 
 if TYPE_CHECKING:
@@ -87,13 +87,12 @@ def predict_model(known: Known, model: str, chip: str, task: str, settings: dict
     if "recompute" in settings:
         chosen["recompute"] = float(RECOMPUTE[settings["recompute"]])
     ways = float(settings.get("tp", 1)) * float(settings.get("pp", 1)) * float(settings.get("cp", 1))
-    trained = train(
+    trained = train_searched(
         known,
         model,
         on=chip,
         chips=settings.get("chips", ways),
-        framework=settings.get("framework"),
-        chips_per_node=settings.get("chips_per_node"),
+        **{name: settings[name] for name in ("framework", "chips_per_node", "network") if name in settings},
         **chosen,
     )
     return training_prediction(trained)

@@ -151,6 +151,7 @@ def generation_prediction(served: Served, row: int = 0, shares: tuple[float, ...
             kv_cache=setup.precision_kv.texts()[0],
             tp=_cell(setup.tp, row),
             pp=_cell(setup.pp, row),
+            attention_dp=_cell(setup.attention_dp, row),
             batch=_cell(setup.batch, row),
             input_tokens=_cell(setup.input_len, row),
             output_tokens=_cell(setup.output_len, row),

@@ -39,7 +39,21 @@ if TYPE_CHECKING:
 
 ENOUGH = 0.9  # of the best rate, at which a larger batch is not worth its latency
 
-_UNUSED = ("kv", "prefix", "cuda_graphs", "pp", "cp", "ep", "zero", "interleave", "recompute", "method", "optimizer", "target")
+_UNUSED = (
+    "network",
+    "kv",
+    "prefix",
+    "cuda_graphs",
+    "pp",
+    "cp",
+    "ep",
+    "zero",
+    "interleave",
+    "recompute",
+    "method",
+    "optimizer",
+    "target",
+)
 _COMPARED = {"pytorch": "in PyTorch line by line", "pytorch-compiled": "with torch.compile", "tensorrt": ""}  # engines
 _PLAIN = {"pp": 1.0, "cp": 1.0, "ep": 1.0}  # what a split is when nobody asks for one
 

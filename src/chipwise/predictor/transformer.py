@@ -45,6 +45,7 @@ from chipwise.predictor.settings import (
     numbers_of,
     usual_format,
 )
+from chipwise.predictor.splits import USUAL_MACHINE
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:
@@ -94,13 +95,16 @@ class Served:
         return predict_serving.drawn(self.ask, self.metrics)
 
 
-def _hardware(known: Known, chips: str | Sequence[str], node: Numbers | None) -> Hardware:
+def _hardware(known: Known, chips: str | Sequence[str], node: Numbers | None, network: float | None = None) -> Hardware:
+    """`network` is of a machine, in bytes per second; its chips share it."""
     names = [chips] if isinstance(chips, str) else list(chips) if isinstance(chips, Sequence) else []
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidSettings(Problem("on", f"{chips!r:.60} names no chip", None, "the name of a chip, or a list of them"))
     chip_names = {text: chip_named(known, text) for text in dict.fromkeys(names)}
     node_chips = None if node is None else counts("chips_per_node", node)
-    return Hardware.of(Coded.of([chip_names[text] for text in names]), known.parts.by_name, node_chips)
+    part = Coded.of([chip_names[text] for text in names])
+    share = None if network is None else network / (column(USUAL_MACHINE) if node_chips is None else node_chips)
+    return Hardware.of(part, known.parts.by_name, node_chips, share)
 
 
 def estimate(known: Known, model: str, *, on: str | Sequence[str], task: str = "train", **settings: Values) -> Trained | Served:
@@ -126,6 +130,7 @@ def train(
     chips: Numbers = 1.0,
     framework: str | None = None,
     chips_per_node: Numbers | None = None,
+    network: float | None = None,
     accumulate: Numbers | None = None,
     fit: bool | None = None,
     target: Numbers | None = None,
@@ -134,7 +139,7 @@ def train(
     """Settings are the columns of `perf.setup.TrainingSetup`; `dp` follows from `chips` and the other splits. `target`: tokens
     of an encoder-decoder's targets, beside `seq` of its inputs."""
     key, layer = layer_named(known, model)
-    hardware = _hardware(known, on, chips_per_node)
+    hardware = _hardware(known, on, chips_per_node, network)
     shape = Transformers.of([layer])
     seq = counts("seq", settings["seq"]) if "seq" in settings else None
     pairs = pairs_of(known.find_model(model), seq, None if target is None else counts("target", target))
@@ -252,8 +257,8 @@ def serve(
     engine: str | Sequence[str] | None = None,
     replicas: Numbers = 1.0,
     chips_per_node: Numbers | None = None,
+    network: float | None = None,
     metrics: Sequence[str] = SERVING_METRICS,
-    attention_dp: Numbers = 1.0,
     traffic: Traffic | None = None,
     fit: bool | None = None,
     **settings: Values,
@@ -261,7 +266,7 @@ def serve(
     """Loaded by `concurrency` callers, by requests at a `rate` which vary as `traffic` says, or (neither) as full as can be;
     both are of all `replicas` together."""
     key, layer = layer_named(known, model)
-    hardware = _hardware(known, on, chips_per_node)
+    hardware = _hardware(known, on, chips_per_node, network)
     shape = Transformers.of([layer])
     loads = [name for name, given in (("concurrency", concurrency), ("rate", rate), ("batch", batch)) if given is not None]
     if len(loads) > 1 and scenario is None:
@@ -269,7 +274,7 @@ def serve(
     way = scenario or (
         "closed" if concurrency is not None else "open" if rate is not None else "static" if batch is not None else "full"
     )
-    copies, shared = counts("replicas", replicas), counts("attention_dp", attention_dp)
+    copies = counts("replicas", replicas)
     at_once: Values = batch if batch is not None else 1.0
     if concurrency is not None:  # callers and requests are of all copies; a batch is of each
         at_once = np.ceil(counts("concurrency", concurrency) / copies)
@@ -285,12 +290,9 @@ def serve(
     else:
         published = ""
     setup = ServingSetup.of(**{**settings, "batch": at_once, "engine": usual})
-    # Heads are split over the chips that share sequences only.
-    setup.check(replace(shape, heads=shape.heads * shared) if has_nonzero(shared > 1) else shape)
+    setup.check(shape)
     check_context(known, model, "input_len", setup.context)
-    check_lengths(on=hardware, settings=setup, rate=arriving, replicas=copies, attention_dp=shared)
-    if has_nonzero(np.mod(setup.tp, shared)):
-        raise InvalidSettings(Problem("attention_dp", "does not divide tp", None, "divisors of tp"))
+    check_lengths(on=hardware, settings=setup, rate=arriving, replicas=copies)
     check_graphs(hardware, setup)
     if has_nonzero(setup.output_len < 1) and way not in ("prefill", "decode"):
         raise InvalidSettings(Problem("output_len", "nothing would be generated", None, "whole numbers from 1 on"))
@@ -302,7 +304,6 @@ def serve(
         scenario=Coded.of(way),
         rate=arriving,
         replicas=copies,
-        attention_dp=shared,
         traffic=traffic or Traffic(),
     )
     if way == "full":  # a latency means nothing where the queue has no end

@@ -166,6 +166,7 @@ class ServingRun:
     kv_cache: str
     tp: float
     pp: float
+    attention_dp: float  # ways of data parallel attention, over chips that share the experts
     batch: float
     input_tokens: float
     output_tokens: float

@@ -110,13 +110,17 @@ class MeasureVerbs(Opened):
         search: bool = False,
         on: str | None = None,
         replicas: int | None = None,
+        html: str | Path | None = None,
+        force: bool = False,
     ) -> Record:
         """Send requests to a service at a rate that does not wait for its answers: percentiles from when each was due.
 
-        `target` is a URL or a workload; `search` finds the highest rate within the goals; `on` adds the prediction.
+        `target` is a URL or a workload; `search` finds the highest rate within the goals; `on` adds the prediction; `html` is a
+        file to write as a page with curves, which `force` overwrites.
 
         >>> cw.load("http://127.0.0.1:8000", rate=20, duration="60s").ttft_s.p95
         """
+        from chipwise.api import report
         from chipwise.api.measure.load import LoadOptions, measured
         from chipwise.units import parse_goal, parse_seconds
         from chipwise.views.load_test import result_view
@@ -156,7 +160,12 @@ class MeasureVerbs(Opened):
         )
         is_url = isinstance(target, str) and not _is_workload_text(target)
         source = str(target) if is_url else read_workload(target)
-        return Record(result_view(measured(self.api, source, options, _quiet)))
+        if html is not None:
+            report.check(Path(html), None if is_url else source, force)
+        result = measured(self.api, source, options, _quiet)
+        if html is not None:
+            report.write_load(result, Path(html), force=force)
+        return Record(result_view(result))
 
     def profile(
         self,

@@ -32,6 +32,7 @@ class PredictOptions(TypedDict, total=False):
     optimizer: str
     framework: str
     chips_per_node: int
+    network: str | float
     engine: str
     concurrency: int | str
     rate: float | str

@@ -141,13 +141,15 @@ class PlanVerbs(Opened):
         """
         from chipwise.api import verbs
         from chipwise.public.workloads import is_file, is_text
-        from chipwise.units import parse_goal
+        from chipwise.units import parse_bandwidth, parse_goal
 
         if train and serve:
             raise BadInput("train and serve cannot be combined.", remedy="Leave out the one that is not meant.")
         task = "train" if train else "serve" if serve else None
         settings: dict[str, Any] = {_OTHER_NAMES.get(key, key): value for key, value in stated(setup).items()}
         settings = with_counts(settings)
+        if "network" in settings:
+            settings["network"] = parse_bandwidth(settings["network"])
         settings |= {key: parse_goal(settings[key], key) for key in ("ttft", "tpot", "latency", "clip_s") if key in settings}
         is_model = isinstance(workload, str) and not is_text(workload) and not is_file(workload)
         source = str(workload) if is_model else read_workload(workload)

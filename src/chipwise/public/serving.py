@@ -17,7 +17,7 @@ from chipwise.public.workloads import is_file, is_text, read_workload, stated
 if TYPE_CHECKING:
     from chipwise.workload.common import Common
 
-_DURATIONS = ("queue", "ready_within", "judge_for")
+_DURATIONS = ("queue", "scale_every", "idle", "ready_within", "judge_for")
 _PAIRS = {"labels": "labels", "env": "settings", "secrets": "secrets"}
 _OF_REQUEST = ("name", "engine", "weights", "environment", "context", "at_once", "gpus", "health")
 
@@ -50,12 +50,23 @@ class ServiceOptions(ReplicaOptions, total=False):
     key_file: str
     certificate: str
     private_key: str
+    scaling: str
+    scale_every: str | float
+    idle: str | float
     policy: str
     queue: str | float
     team: str
     project: str
     labels: Mapping[str, str]
     folder: str | Path
+
+
+class ScaleOptions(TypedDict, total=False):
+    """Of a service that is scaled between two numbers of replicas."""
+
+    scaling: str
+    scale_every: str | float
+    idle: str | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +81,9 @@ class RunningService:
     def status(self) -> Record:
         return self.session.serve_status(self.name)[0]
 
-    def scale(self, replicas: int) -> RunningService:
-        return self.session.serve_scale(self.name, replicas)
+    def scale(self, replicas: int | str, **options: Unpack[ScaleOptions]) -> RunningService:
+        """To a number, or between two from now on: "1-4"."""
+        return self.session.serve_scale(self.name, replicas, **options)
 
     def stop(self, *, now: bool = False) -> None:
         """Requests end, then the gateway and the replicas; `now` cuts them."""
@@ -141,14 +153,20 @@ class ServeVerbs(Opened):
 
         return Table(standing(self.api, name))
 
-    def serve_scale(self, name: str, replicas: int) -> RunningService:
-        """Change the number of replicas; removed replicas finish their requests first.
+    def serve_scale(self, name: str, replicas: int | str, **options: Unpack[ScaleOptions]) -> RunningService:
+        """Change the number of replicas, or scale between two from now on; removed replicas finish their requests first.
 
         >>> cw.serve_scale("tiny", 3)
+        >>> cw.serve_scale("tiny", "0-4", scaling="knative", idle="5m")
         """
         from chipwise.api.serving.changing import scale
+        from chipwise.api.serving.options import ScalingOptions
+        from chipwise.units import parse_seconds
 
-        service = scale(self.api, name, replicas)
+        settings = stated(options)
+        settings |= {key: parse_seconds(settings[key]) for key in ("scale_every", "idle") if key in settings}
+        rules = ScalingOptions(settings.get("scaling"), settings.get("scale_every"), settings.get("idle"))
+        service = scale(self.api, name, replicas, scaling=rules)
         return RunningService(service.name, service.door.url, self)
 
     def serve_rollout(

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chipwise.public.calling import verbs
 from chipwise.public.opened import Opened
 from chipwise.public.records import Table
+
+if TYPE_CHECKING:
+    from chipwise.api.simulation.scaling import ServeQuestion
 
 
 def _quiet(done: int, total: int | None, what: str) -> None:
@@ -144,12 +148,20 @@ class SimulateVerbs(Opened):
         prompt_rate: float = 19_000.0,
         kv_tokens: int = 400_000,
         gaps: bool = False,
+        machine: Mapping[str, Sequence[float]] | None = None,
+        spot: str | Path | None = None,
+        tick: str | float | None = None,
+        available_is: int | None = None,
+        purchase: str | Sequence[str] | None = None,
         seed: int = 0,
     ) -> Table:
         """A service scaled by each policy: the share of requests that wait no longer than `wait`, and replica-hours.
 
         `trace` is a CSV of requests (or a folder of them); `synthetic` invents a load. A policy is a name (`hpa:80` sets its
         target), or a Python file that defines `decide(signals)`. The bound is a plan that knows the whole load.
+
+        With `machine` (requests per second, USD an hour and that of spot by name) the answer is in dollars for each policy and
+        rule of `purchase`; `spot` is a folder of traces of zones, or invents them (`series=3`).
 
         >>> cw.simulate_serve(synthetic="hours=2,rate=20", policy="hpa:80,learned-headroom")
         """
@@ -174,8 +186,33 @@ class SimulateVerbs(Opened):
             gaps=gaps,
             seed=seed,
         )
+        if machine or spot or purchase:
+            return _mixed(question, machine or {}, spot, tick, available_is, purchase)
         answers, _ = simulate_serve(question, _quiet)
         return Table([asdict(answer) for answer in answers])
+
+
+def _mixed(
+    serve: ServeQuestion,
+    machines: Mapping[str, Sequence[float]],
+    spot: str | Path | None,
+    tick: str | float | None,
+    available_is: int | None,
+    purchase: str | Sequence[str] | None,
+) -> Table:
+    from chipwise.api.simulation.mixing import mixed_question, simulate_mixed
+    from chipwise.units import parse_seconds
+
+    question = mixed_question(
+        serve,
+        machines.items(),
+        spot=None if spot is None else str(spot),
+        purchases=tuple(purchase.split(",")) if isinstance(purchase, str) else None if purchase is None else tuple(purchase),
+        tick_s=None if tick is None else parse_seconds(tick),
+        available_is=available_is,
+    )
+    answers, _ = simulate_mixed(question, _quiet)
+    return Table([asdict(answer) for answer in answers])
 
 
 def _hours(hours: float | Sequence[float]) -> tuple[float, ...]:

@@ -260,7 +260,7 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
         generates=generates,
         fetched_bytes=known.shape.parameters * 2.0,
         weights=_weights(known, choice, teacher),
-        pooled=() if generates else poolers(known.shape),
+        pooled=() if generates or isinstance(work, Learning) else poolers(known.shape),
         alias=without_owner(hub_id) if hub_id is not None else "",
     )
 

@@ -3,25 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 
 from chipwise.report.chart import COLOURS, INK, Axis, Chart, Dot, Lines, Points, Stroke
 from chipwise.report.markup import label, tag, text
 from chipwise.report.page import document, drawn, section
 from chipwise.report.tables import simple
-from chipwise.scale.simulator.compared import ReplicaTimeline, ServeAnswer
+from chipwise.scale.simulator.compared import MixedAnswer, ReplicaTimeline, ServeAnswer
 
 _MOST_CHARTS = 12  # of replicas over time
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A policy on this page, whatever its cost is counted in."""
+
+    name: str
+    within_goal: float | None
+    cost: float
+    written: str  # the cost
+    ratio: float
+
+
 def scaling_page(answers: Sequence[ServeAnswer], timelines: Sequence[ReplicaTimeline], share: float, today: date) -> str:
-    charts = [_against(answers), *(_over_time(place, line) for place, line in enumerate(timelines[:_MOST_CHARTS]))]
+    entries = [
+        _Entry(
+            name=answer.policy,
+            within_goal=answer.within_goal,
+            cost=answer.replica_hours,
+            written=f"{answer.replica_hours:,.1f} replica-hours",
+            ratio=answer.ratio_to_bound,
+        )
+        for answer in answers
+    ]
+    return _page(entries, answers[0].requests, timelines, share, today)
+
+
+def mixed_page(answers: Sequence[MixedAnswer], timelines: Sequence[ReplicaTimeline], share: float, today: date) -> str:
+    """In dollars, on machines of several types."""
+    entries = [
+        _Entry(
+            name=f"{answer.policy}, {answer.purchase}",
+            within_goal=answer.within_goal,
+            cost=answer.usd,
+            written=f"${answer.usd:,.2f}",
+            ratio=answer.ratio_to_bound,
+        )
+        for answer in answers
+    ]
+    return _page(entries, answers[0].requests, timelines, share, today)
+
+
+def _page(entries: Sequence[_Entry], requests: int, timelines: Sequence[ReplicaTimeline], share: float, today: date) -> str:
+    charts = [_against(entries), *(_over_time(place, line) for place, line in enumerate(timelines[:_MOST_CHARTS]))]
     title = "Scaling policies compared"
-    about = f"{answers[0].requests:,} requests; the goal is that {share:.2%} of them wait no longer than allowed"
-    header = tag("header", tag("h1", text(title)), tag("p", text(about), class_="about"), _answer(answers, share))
+    about = f"{requests:,} requests; the goal is that {share:.2%} of them wait no longer than allowed"
+    header = tag("header", tag("h1", text(title)), tag("p", text(about), class_="about"), _answer(entries, share))
     inside = [
         drawn(charts, "cost", "Cost against waiting", "Right is more punctual, down is cheaper; 1 is the bound."),
-        section("policies", "Policies", _table(answers)),
+        section("policies", "Policies", _table(entries)),
         *(
             drawn(
                 charts, f"replicas-{place}", f"{line.policy} on {line.load}", "Replicas paid for, and what the load keeps busy."
@@ -32,35 +73,33 @@ def scaling_page(answers: Sequence[ServeAnswer], timelines: Sequence[ReplicaTime
     return document(title, header, inside, today, "simulate serve")
 
 
-def _answer(answers: Sequence[ServeAnswer], share: float) -> str:
-    punctual = [answer for answer in answers if answer.within_goal is not None and answer.within_goal >= share]
+def _answer(entries: Sequence[_Entry], share: float) -> str:
+    punctual = [entry for entry in entries if entry.within_goal is not None and entry.within_goal >= share]
     if not punctual:
         return tag("p", text("No policy reaches the goal."), class_="answer none")
-    best = min(punctual, key=lambda answer: answer.replica_hours)
-    return tag(
-        "p", text(f"Cheapest that reaches the goal: {best.policy}, {best.replica_hours:,.0f} replica-hours."), class_="answer"
-    )
+    best = min(punctual, key=lambda entry: entry.cost)
+    return tag("p", text(f"Cheapest that reaches the goal: {best.name}, {best.written}."), class_="answer")
 
 
-def _against(answers: Sequence[ServeAnswer]) -> Chart:
+def _against(entries: Sequence[_Entry]) -> Chart:
     series = tuple(
         Points(
             "circle",
             (
                 Dot(
-                    answer.within_goal * 100.0,
-                    answer.ratio_to_bound,
+                    entry.within_goal * 100.0,
+                    entry.ratio,
                     9,
                     COLOURS[place % len(COLOURS)],
-                    tip=label(answer.policy),
+                    tip=label(entry.name),
                 ),
             ),
-            label(answer.policy),
+            label(entry.name),
         )
-        for place, answer in enumerate(answers)
-        if answer.within_goal is not None
+        for place, entry in enumerate(entries)
+        if entry.within_goal is not None
     )
-    return Chart("cost", series, x=Axis("requests within the goal, %"), y=Axis("replica-hours, to the bound"), height=260)
+    return Chart("cost", series, x=Axis("requests within the goal, %"), y=Axis("cost, to the bound"), height=260)
 
 
 def _over_time(place: int, line: ReplicaTimeline) -> Chart:
@@ -71,14 +110,14 @@ def _over_time(place: int, line: ReplicaTimeline) -> Chart:
     return Chart(f"replicas-{place}", series, x=Axis("hours"), y=Axis("replicas", from_zero=True), height=200)
 
 
-def _table(answers: Sequence[ServeAnswer]) -> str:
+def _table(entries: Sequence[_Entry]) -> str:
     rows = [
         [
-            text(answer.policy),
-            "" if answer.within_goal is None else f"{answer.within_goal:.2%}",
-            f"{answer.replica_hours:,.1f}",
-            f"{answer.ratio_to_bound:.3f}",
+            text(entry.name),
+            "" if entry.within_goal is None else f"{entry.within_goal:.2%}",
+            text(entry.written),
+            f"{entry.ratio:.3f}",
         ]
-        for answer in answers
+        for entry in entries
     ]
-    return simple(("policy", "within the goal", "replica-hours", "to the bound"), rows)
+    return simple(("policy", "within the goal", "cost", "to the bound"), rows)

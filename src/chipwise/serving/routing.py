@@ -23,6 +23,18 @@ class ReplicaPool:
     policy: Policy
     models: frozenset[str] = frozenset()  # empty: any
     canary_share: float = 0.0  # of the requests, to replicas that are canaries
+    parks_s: float | None = None  # how long a request may wait while no replica is there; None: no longer than any other
+    served: str = ""  # what clients call the model, where replicas that sleep cannot be asked
+
+    @property
+    def is_asleep(self) -> bool:
+        """It has no replica because nobody asked, and gets one with the next request."""
+        return self.parks_s is not None and all(replica.is_draining for replica in self.replicas)
+
+    @property
+    def waking_s(self) -> float:
+        """How long a request may wait because no replica is there; 0: there is one, or none would come."""
+        return (self.parks_s or 0.0) if all(replica.is_away or replica.is_draining for replica in self.replicas) else 0.0
 
     def candidates(self, now: float, tried_replicas: Sequence[Replica], draw: Draw) -> list[Replica]:
         """Replicas that may take a request; the canary's where chance says so, and the others where no such one may."""

@@ -14,6 +14,7 @@ from chipwise.serving.engine import ReplicaRequest
 from chipwise.serving.replica import Address, Replica
 
 FORMAT = 1
+PARKED_STARTS, PARKED_S = 3.0, 30.0  # a parked request waits for so many cold starts, and so long besides
 SettingsType = TypeVar("SettingsType")
 
 
@@ -67,6 +68,15 @@ class ReplicaRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceScaling:
+    """How a service with two numbers of replicas is scaled."""
+
+    policy: str = ""  # of `scale/policies`, or a path; empty: the target on outstanding work
+    every_s: float = 15.0  # between two questions to the policy
+    idle_s: float = 300.0  # without a request, before the last replica goes
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceRecord:
     name: str
     door: ServiceDoor
@@ -77,7 +87,9 @@ class ServiceRecord:
     gateway: str = ""  # its job; empty: not started yet
     scaler: str = ""  # the job that scales it; empty: its number of replicas is fixed
     most_replicas: int | None = None  # where it is scaled
-    fewest_replicas: int = 1
+    fewest_replicas: int = 1  # 0: without requests the last one goes, and the next request is parked until one is back
+    scaling: ServiceScaling = ServiceScaling()
+    cold_start_s: float | None = None  # of the last replicas that were started, from the order to the first token
     revision: int = 0  # grows with every change
     canary: int | None = None  # a version that is being tried
     canary_share: float = 0.0
@@ -89,7 +101,15 @@ class ServiceRecord:
     def stable(self) -> int:
         """The version that serves: the newest one that is not being tried and has replicas."""
         numbers = [record.version for record in self.replicas if record.version != self.canary and not record.is_draining]
-        return max(numbers, default=self.versions[-1].number)
+        untried = [version.number for version in self.versions if version.number != self.canary]
+        return max(numbers, default=max(untried, default=self.versions[-1].number))
+
+    @property
+    def parks_s(self) -> float | None:
+        """How long a request may wait for the first replica; None: the last one never goes."""
+        if self.most_replicas is None or self.fewest_replicas > 0:
+            return None
+        return max(self.queue_s, PARKED_STARTS * (self.cold_start_s or 0.0) + PARKED_S)
 
     def version(self, number: int) -> ServiceVersion:
         return next(version for version in self.versions if version.number == number)
@@ -135,6 +155,7 @@ def read_service(document: Mapping[str, Any]) -> ServiceRecord:
     try:
         values = dict(document)
         values["door"] = _as(ServiceDoor, values["door"])
+        values["scaling"] = _as(ServiceScaling, values.get("scaling", {}))
         values["replicas"] = tuple(_as(ReplicaRecord, item) for item in values["replicas"])
         values["versions"] = tuple(
             _as(ServiceVersion, {**item, "request": _request(item["request"]), "needs": _needs(item["needs"])})

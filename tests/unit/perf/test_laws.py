@@ -52,7 +52,7 @@ def generation(model: str, chip: Part, scenario: str = "closed", **settings: flo
     setup = ServingSetup.of(**{"batch": 8.0, "input_len": 512.0, "output_len": 128.0, "engine": "vllm", **settings})  # type: ignore[arg-type]
     hardware = Hardware.of(Coded.of(chip.name), {chip.name: chip})
     one = column(1.0)
-    return Generation(Transformers.of([layer]), Coded.of(model), hardware, setup, Coded.of(scenario), column(1.0), one, one)
+    return Generation(Transformers.of([layer]), Coded.of(model), hardware, setup, Coded.of(scenario), column(1.0), one)
 
 
 @given(

@@ -111,7 +111,7 @@ def test_bad_input_names_the_field_and_what_is_allowed(settings: dict[str, objec
         ({"replicas": 1.5}, "replicas: 1.5 is not possible"),
         ({"output_len": 0, "concurrency": 1}, "output_len: nothing would be generated"),
         ({"cuda_graphs": 2}, "cuda_graphs: 2 is not possible"),
-        ({"tp": 4, "attention_dp": 3}, "attention_dp: does not divide tp"),
+        ({"tp": 4, "attention_dp": 3}, "attention_dp: 3 is not possible. Allowed: divisors of tp"),
         ({"tp": [8, 24, 128]}, "tp: 24 in row 1 is not possible. Allowed: divisors of its 64 attention heads"),
     ],
 )
@@ -127,6 +127,20 @@ def test_attention_by_sequence_splits_no_heads() -> None:
     assert isinstance(found, Served)
     with pytest.raises(BadInput, match="128 attention heads"):
         estimate(session().known, "deepseek-v3", on="h200", task="serve", tp=256, concurrency=512)
+
+
+def test_experts_over_a_rack_leave_each_chip_its_own_attention_and_cache() -> None:
+    def wide(chips: float, groups: float, on: str = "gb200") -> Served:
+        found = estimate(session().known, "deepseek-v3", on=on, task="serve", tp=chips, attention_dp=groups, concurrency=512)
+        assert isinstance(found, Served)
+        return found
+
+    rack, alone = wide(72, 72), wide(64, 8)  # 256 experts: 4 on each of 72 chips, of which some are there twice
+    assert rack.slots[0] == 72 * np.floor(rack.slots[0] / 72)
+    assert rack.memory.weights[0] > alone.memory.weights[0]  # a chip's own attention against an eighth of it
+    assert rack.memory.kv_cache[0] == pytest.approx(np.ceil(512 / 72) / np.ceil(512 / 8) * alone.memory.kv_cache[0])
+    with pytest.raises(BadInput, match="the model has no experts"):
+        served(tp=8, attention_dp=8, concurrency=8)
 
 
 def test_arrays_answer_with_and_without_cuda_graphs_as_one_by_one() -> None:

@@ -56,6 +56,24 @@ def test_what_does_not_generate_is_answered_per_sample(session: Session, model: 
     assert by_samples(session.find_model(model).shape, task) == (answered == "samples")
 
 
+def test_more_chips_with_experts_than_share_attention_are_one_copy(session: Session) -> None:
+    view = asked(session, "deepseek-r1", "gb200", "serve", ep=72, concurrency=512)
+    assert (view["chips"], view["replicas"], view["setup"]["attention_dp"]) == (72, 1, 72)
+    assert view["fit"]["fits"]
+    with pytest.raises(BadInput, match=r"--ep: 12 is not possible.*multiples of --tp"):
+        asked(session, "deepseek-r1", "gb200", "serve", tp=8, ep=12, concurrency=512)
+
+
+def test_a_slower_stated_network_is_never_faster(session: Session) -> None:
+    def step_s(**more: Any) -> float:
+        view = asked(session, "llama-3.1-8b", "h100", "train", chips=16, zero=3, seq=4096, **more)
+        return float(view["step_time"]["value"])
+
+    fast, slow = step_s(network=400e9), step_s(network=12.5e9)
+    assert fast == step_s()  # 50 GB/s a chip are usual for it
+    assert slow > 4 * fast
+
+
 def test_a_measured_network_on_a_measured_chip_is_near_measurements(session: Session) -> None:
     view = asked(session, "resnet-50", "l4", "serve", batch=8.0)
     assert view["provenance"] == "interpolated"

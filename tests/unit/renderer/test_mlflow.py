@@ -38,6 +38,13 @@ def test_everything_that_is_planned_can_be_tracked() -> None:
         assert constants(planned)["STAGES"]
 
 
+def test_the_command_that_is_measured_uses_the_chips_that_were_planned() -> None:
+    [stage] = constants(replace(TRAIN, machines=1))["STAGES"].values()
+    assert stage["command"][:3] == ["torchrun", "--standalone", f"--nproc-per-node={TRAIN.node.chips}"]
+    [file, *_] = mlflow.render(replace(TRAIN, machines=2))
+    assert "2 machines: start it on each of them as another target does" in file.text
+
+
 def test_text_of_a_user_is_data_in_the_file() -> None:
     text = '"""\n) or __import__("os").system("id") #'
     hostile = replace(TRAIN, title=text, labels={text: text}, software=replace(TRAIN.software, command=("a", text)))

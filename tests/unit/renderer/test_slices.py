@@ -79,6 +79,18 @@ def test_what_writes_no_claims_refuses_them(name: str) -> None:
         files(name, target(name), CLAIMED)
 
 
+def test_machines_say_how_their_chips_are_cut_and_what_is_handed_out_then() -> None:
+    aws = replace(CASES["serve"], node=replace(CASES["serve"].node, profile="1g.10gb", sharing="slices", users_per_chip=7))
+    [pool, _, overlay] = every("karpenter", aws)
+    assert pool["spec"]["template"]["metadata"]["labels"]["nvidia.com/mig.config"] == "all-1g.10gb"
+    slices = str(7 * aws.node.chips)
+    assert (overlay["kind"], overlay["spec"]["capacity"]) == ("NodeOverlay", {"nvidia.com/mig-1g.10gb": slices})
+    [types] = [one["values"] for one in overlay["spec"]["requirements"]]
+    assert aws.node.machine in types
+    [cluster] = every("eksctl", aws)
+    assert any(group.get("labels", {}).get("nvidia.com/mig.config") == "all-1g.10gb" for group in cluster["managedNodeGroups"])
+
+
 def test_claims_are_of_nvidias_driver() -> None:
     with pytest.raises(CannotRender, match="NVIDIA"):
         files("kubernetes", target("kubernetes"), replace(CASES["neuron"], claims=True))

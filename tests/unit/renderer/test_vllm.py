@@ -62,6 +62,12 @@ def test_a_batch_in_parts_gives_each_its_own_chips_and_shards() -> None:
     assert "' batch /data/requests /data/answers " in text
 
 
+@pytest.mark.parametrize("example", ["train", "finetune"])
+def test_training_of_a_model_that_could_answer_is_no_batch_of_requests(example: str) -> None:
+    with pytest.raises(CannotRender, match="generates none here"):
+        vllm.render(deployment(example))
+
+
 @pytest.mark.parametrize("planned", [TRAIN, PIPELINE], ids=["train", "pipeline"])
 def test_what_generates_no_text_is_refused(planned: Deployment) -> None:
     with pytest.raises(CannotRender):

@@ -6,9 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from patience import deadline
 
 ROOT = Path(__file__).resolve().parents[3]
 TOOL = ROOT / "tools" / "side_by_side.py"
@@ -55,6 +58,19 @@ def test_one_part_that_fails_fails_the_whole_and_the_others_are_tried(tmp_path: 
 
 def test_a_part_that_does_not_exist_is_not_passed_over(tmp_path: Path) -> None:
     assert run(tmp_path, "quick", "misspelt").returncode == 1
+
+
+def test_who_ends_the_run_ends_its_parts(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("first second:\n\t@echo $$$$ > $@.pid; sleep 60\n")
+    command = [sys.executable, str(TOOL), "first", "second after"]
+    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    latest = deadline(20)
+    while not all((tmp_path / f"{part}.pid").exists() for part in ("first", "second")) and time.monotonic() < latest:
+        time.sleep(0.02)
+    running.terminate()
+    printed, _ = running.communicate(timeout=30)
+    assert running.returncode == 1
+    assert re.findall(r"^make (\w+): failed after ", printed, re.M) == ["first", "second", "after"]
 
 
 def test_continuous_integration_leaves_no_check_out() -> None:

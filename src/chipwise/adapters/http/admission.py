@@ -54,6 +54,7 @@ def local_answer(state: GatewayState, kind: EndpointKind) -> LocalAnswer | None:
     if kind is EndpointKind.METRICS:
         return LocalAnswer(200, state.metrics_text(), "text/plain; version=0.0.4")
     names = sorted(name for pool in state.pools for name in pool.pool.models)
+    names = names or [state.pool.served for state in state.pools if state.pool.is_asleep and state.pool.served]
     if kind is EndpointKind.MODELS and names:
         models = [{"id": name, "object": "model", "owned_by": "chipwise"} for name in names]
         return LocalAnswer(200, json.dumps({"object": "list", "data": models}))

@@ -101,6 +101,7 @@ class Exchange:
                 self._refuse(refusal)
                 return
             self._taken_usd = usd
+            state.arrived += 1
         state.pending.add(self)
         if pool.line.length or not self.try_replicas():
             self._queue(pool)
@@ -115,7 +116,7 @@ class Exchange:
             self._refuse(Refusal(503, "no_replica", "No replica answers at present.", max(1.0, min(opens) - now)))
             return
         wait = pool.throughput.wait_s(pool.line.tokens + self._tokens)
-        longest = state.settings.timeouts.queue_s
+        longest = max(state.settings.timeouts.queue_s, pool.pool.waking_s)
         if wait is not None and wait > longest and pool.line.length:
             self._refuse(Refusal(429, "too_busy", "Too many requests wait already.", wait - longest))
             return
@@ -378,6 +379,7 @@ class Exchange:
             if answer is not None and answer.has_begun and status < 400 and pool is not None:
                 used = used_by(state, self._ask, answer)
                 learn(pool, self._prompt, used, is_whole=not error, now=now)
+                state.answered += 1
             extra_tokens = used.prompt_tokens + used.answer_tokens - self._tokens
             state.account(self._key).settle(extra_tokens, used.usd - taken_usd)
         first, sent, started, gaps = self._first_at, self._sent_at, self._started, used.gaps

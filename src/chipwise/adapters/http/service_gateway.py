@@ -80,6 +80,7 @@ class ServiceGateway:
         self._stamp: tuple[int, int] | None = None
         self._seen: Mapping[str, Any] = {}
         self._told_at = 0.0
+        self._slot_s, self._counted_at = 0.0, self.state.now()
 
     def look(self) -> None:
         """Takes over what the service's file says, where that changed, and tells what is seen."""
@@ -87,6 +88,7 @@ class ServiceGateway:
             status = os.stat(self._folder / SERVICE)
         except OSError:
             return  # the service is being deleted; its jobs end by themselves
+        self._count_slots()
         stamp = (status.st_mtime_ns, status.st_ino)
         if stamp != self._stamp:
             with suppress(ChipwiseError):  # what cannot be read changes nothing
@@ -100,7 +102,14 @@ class ServiceGateway:
         replicas = replicas_of(service, before)
         self.watch.health = {record.name: record.health for record in service.replicas}
         policy = pool_state.pool.policy
-        pool = ReplicaPool(service.name, replicas, policy, canary_share=service.canary_share)
+        pool = ReplicaPool(
+            service.name,
+            replicas,
+            policy,
+            canary_share=service.canary_share,
+            parks_s=service.parks_s,
+            served=service.version(service.stable).request.served,
+        )
         self.state.set_pool(pool_state, pool)
         for replica in replicas:
             if replica.is_away:
@@ -111,6 +120,12 @@ class ServiceGateway:
         self.watch.close()
         self.gateway.close()
         self._log.close()
+
+    def _count_slots(self) -> None:
+        """Requests that replicas work on, summed over the time: how much of what they can take together is used."""
+        now = self.state.now()
+        self._slot_s += (now - self._counted_at) * sum(replica.requests for replica in self.state.pools[0].pool.replicas)
+        self._counted_at = now
 
     def _tell(self) -> None:
         now = self.state.now()
@@ -132,6 +147,9 @@ class ServiceGateway:
             "replicas": replicas,
             "waiting": pool_state.line.length,
             "connections": self.state.connections,
+            "arrived": self.state.arrived,
+            "answered": self.state.answered,
+            "slot_s": round(self._slot_s, 1),
         }
         waited_s = now - self._told_at
         if waited_s > TELLS_AT_LEAST_S or (seen != self._seen and waited_s > TELLS_AT_MOST_S):

@@ -73,6 +73,7 @@ class GatewayState:
         self.log = AccessLog(write_log, clocks.wall)
         self.pending: set[Pending] = set()
         self.connections = 0  # of clients
+        self.arrived = self.answered = 0  # requests with a prompt that were let in, and those of them that had an answer
         self.body_bytes = 0  # of requests, read and not yet answered
         self.is_draining = False  # answers end their connections
         self.has_successor = False  # another process takes new connections; requests on old ones are still answered here
@@ -105,7 +106,8 @@ class GatewayState:
     def is_healthy(self) -> bool:
         now = self.now()
         return any(
-            replica.breaker.allows(now) and not replica.is_away for state in self.pools for replica in state.pool.replicas
+            state.pool.is_asleep or any(replica.breaker.allows(now) and not replica.is_away for replica in state.pool.replicas)
+            for state in self.pools
         )
 
     def suspect(self, replica: Replica) -> bool:

@@ -23,13 +23,16 @@ def parameters(library: Any, options: argparse.Namespace) -> Any:
     settings.endpoint_metrics = True
     settings.endpoint_slots = True
     settings.n_gpu_layers = options.n_gpu_layers
+    if options.embeddings:
+        settings.embedding = True
+        settings.pooling_type = getattr(library.llama_pooling_type, f"LLAMA_POOLING_TYPE_{options.pooling.upper()}")
     if options.threads:
         settings.cpuparams.n_threads = options.threads
         settings.cpuparams_batch.n_threads = options.threads
     return settings
 
 
-def main(words: list[str]) -> int:
+def options_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="chipwise llama.cpp")
     parser.add_argument("--model", required=True)
     parser.add_argument("--alias", default="default")
@@ -38,7 +41,13 @@ def main(words: list[str]) -> int:
     parser.add_argument("--ctx-size", type=int, default=0)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--n-gpu-layers", type=int, default=0)
-    options = parser.parse_args(words)
+    parser.add_argument("--embeddings", action="store_true")
+    parser.add_argument("--pooling", choices=("mean", "cls", "last"), default="mean")
+    return parser
+
+
+def main(words: list[str]) -> int:
+    options = options_parser().parse_args(words)
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())

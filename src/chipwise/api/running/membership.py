@@ -33,6 +33,12 @@ def unprotected(session: Session) -> list[str]:
         return members.unprotected()
 
 
+def protect(session: Session) -> list[str]:
+    """Takes from every login what could stop the server, in this database; the names of those that are still open."""
+    with _members(session) as members:
+        return members.protect()
+
+
 def add(session: Session, login: str, team: str, role: str, place: str) -> None:
     from chipwise.adapters.stores.record.members import Member
 

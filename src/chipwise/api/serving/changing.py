@@ -11,14 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.api.running import held
 from chipwise.api.serving import folders
+from chipwise.api.serving.deciding import AskedPolicy, scaling_decision
 from chipwise.api.serving.engines import check_here
-from chipwise.api.serving.options import MOST_REPLICAS, STARTS_WITHIN_S, ServeOptions, as_options, needs_of, wait_gateway
-from chipwise.api.serving.replicas import Say, stop_jobs, submit_replica, tell, wait_ready
+from chipwise.api.serving.options import (
+    STARTS_WITHIN_S,
+    ScalingOptions,
+    ServeOptions,
+    as_options,
+    checked_scaling,
+    needs_of,
+    replica_counts,
+    wait_gateway,
+)
+from chipwise.api.serving.replicas import Say, stop_jobs, submit_replica, submit_scaler, tell, wait_ready, with_cold_start
 from chipwise.api.serving.resolving import UNMEASURED, ServeRequest, resolve
 from chipwise.errors import BadInput, ChipwiseError, NoResult
 from chipwise.runner.job import Outcome
 from chipwise.serving.canary import CanaryJudgement, CanaryVerdict, judge, read_outcomes
-from chipwise.serving.scaling import ScalingDecision, ScalingRule, ScalingSignals, decide
+from chipwise.serving.scaling import ScalingDecision, ScalingState
 from chipwise.serving.service import ServiceRecord, ServiceVersion
 from chipwise.text import duration, percent, plural
 
@@ -40,10 +50,40 @@ class RolloutOptions:
 
 
 def scale(
+    session: Session,
+    name: str,
+    replicas: int | str,
+    say: Say = lambda line: None,
+    drain_s: float = DRAINS_WITHIN_S,
+    scaling: ScalingOptions | None = None,
+) -> ServiceRecord:
+    """To a number, which stays, or between two from now on."""
+    count, most_replicas = replica_counts(replicas)
+    scaling = scaling or ScalingOptions()
+    with folders.changing(session, name):
+        service = folders.load(session, name)
+        _refuse_canary(service)
+        was_scaled = service.most_replicas is not None
+        settings = checked_scaling(scaling, most_replicas, service.scaling if was_scaled else None)
+        if most_replicas is None and was_scaled:
+            say(f"{name} is no longer scaled between {service.fewest_replicas} and {service.most_replicas} replicas")
+        service = replace(service, fewest_replicas=count, most_replicas=most_replicas, scaling=settings)
+        service = folders.store(session, service)
+        if most_replicas is None and service.scaler:
+            stop_jobs(session, [service.scaler], "its service has a fixed number of replicas", now=True)
+            service = folders.store(session, replace(service, scaler=""))
+        elif most_replicas is not None and not service.scaler:
+            with held.opened(session) as runtime:
+                service = submit_scaler(runtime, service)
+    if most_replicas is None:
+        return scale_to(session, name, count, say, drain_s)
+    live = sum(not record.is_draining for record in service.of_version(service.stable))
+    return scale_to(session, name, min(max(live, count), most_replicas), say, drain_s)
+
+
+def scale_to(
     session: Session, name: str, count: int, say: Say = lambda line: None, drain_s: float = DRAINS_WITHIN_S
 ) -> ServiceRecord:
-    if not 1 <= count <= MOST_REPLICAS:
-        raise BadInput(f"{count} replicas are not possible.", remedy=f"Write 1 to {MOST_REPLICAS}, or `chipwise serve stop`.")
     with folders.changing(session, name):
         service = folders.load(session, name)
         _refuse_canary(service)
@@ -63,13 +103,14 @@ def _refuse_canary(service: ServiceRecord) -> None:
 
 def _grown(session: Session, service: ServiceRecord, number: int, count: int, within_s: float, say: Say) -> ServiceRecord:
     """With more replicas of a version, which take requests when they are ready. Those that do not come are taken back."""
-    before = {record.name for record in service.replicas}
+    before, begun = {record.name for record in service.replicas}, time.monotonic()
     try:
         with held.opened(session) as runtime:
             for _ in range(count):
                 service = submit_replica(runtime, service, service.version(number))
         fresh = [record for record in service.replicas if record.name not in before]
         wait_ready(session, fresh, service, UNMEASURED, within_s, say)
+        service = with_cold_start(session, service, time.monotonic() - begun) if count else service
         wait_gateway(session, service)
     except BaseException:
         service = folders.load(session, service.name)
@@ -114,10 +155,13 @@ def rollout(
         before = service.version(service.stable)
         service = _with_version(session, service, before, request, serving)
         fresh, count = service.versions[-1], len(service.of_version(before.number))
+        is_instant = options.instant or not count  # without replicas nobody asks, and there is nothing to compare with
+        if not count:
+            say(f"{name} sleeps, so version {fresh.number} is not judged; it replaces the old one when it is ready")
         service = folders.store(session, replace(service, canary=fresh.number, canary_share=0.0))
         try:
-            service = _grown(session, service, fresh.number, count if options.instant else 1, serving.ready_within, say)
-            if not options.instant:
+            service = _grown(session, service, fresh.number, max(count, 1) if is_instant else 1, serving.ready_within, say)
+            if not is_instant:
                 service = folders.store(session, replace(service, canary_share=options.share))
                 say(f"version {fresh.number} gets {percent(options.share)} of the requests")
                 judgement = _judged(session, service, before.number, options.judge_for)
@@ -242,40 +286,48 @@ def stop(session: Session, name: str, say: Say = lambda line: None, *, now: bool
     say(f"{name} ended, with {plural(len(service.replicas), 'replica')}")
 
 
-LOOKS_S = 1.0  # at what the gateway sees, of a service that scales between two numbers
-
-
-def looked(session: Session, service: ServiceRecord, fewer_since: float | None) -> ScalingDecision | None:
-    """What should be done now; None: it has no limits to scale between, is being replaced, or its gateway is silent."""
-    seen = folders.seen(session, service.name)
-    if service.most_replicas is None or service.canary is not None or not seen:
-        return None
-    live = [record for record in service.replicas if not record.is_draining]
-    requests = seen["waiting"] + sum(state["requests"] for state in seen["replicas"].values())
-    rule = ScalingRule(
-        fewest_replicas=service.fewest_replicas,
-        most_replicas=service.most_replicas,
-        at_once=min((record.at_once for record in live), default=1),
-    )
-    return decide(ScalingSignals(time.time(), len(live), requests), rule, fewer_since)
+SCALER_LOOKS_S, ASLEEP_LOOKS_S = 1.0, 0.1  # at what the gateway sees; without replicas somebody waits for the next look
+LONGEST_PAUSE_S = 60.0  # after errors
 
 
 def keep(session: Session, name: str) -> None:
     """Until the service is gone."""
-    fewer_since: float | None = None
+    state, policy, errors = ScalingState(), None, 0
     while name in folders.names(session):
+        pause_s = SCALER_LOOKS_S
         try:
             service = folders.load(session, name)
-            decision = looked(session, service, fewer_since)
-            fewer_since = None if decision is None else decision.fewer_since
-            if decision is not None and decision.reason:
-                print(decision.reason, flush=True)
-                with held.opened(session) as runtime:
-                    tell(runtime, service.gateway, decision.reason)
-                scale(session, name, decision.replicas, lambda line: print(line, flush=True))
+            if policy is None or policy.name != service.scaling.policy:
+                policy = AskedPolicy(service.scaling.policy) if service.scaling.policy else None
+            decision = scaling_decision(session, service, state, policy, time.time())
+            if decision is not None:
+                state = decision.state
+                if decision.reason:
+                    _carry_out(session, service, decision)
+                pause_s = ASLEEP_LOOKS_S if not decision.replicas else SCALER_LOOKS_S
+            errors = 0
         except ChipwiseError as error:  # another command changes it, or a replica does not start: the next look decides anew
             print(error, flush=True)
-        time.sleep(LOOKS_S)
+            errors += 1
+            pause_s = min(SCALER_LOOKS_S * 2.0 ** min(errors, 6), LONGEST_PAUSE_S)
+        time.sleep(pause_s)
+
+
+def _carry_out(session: Session, service: ServiceRecord, decision: ScalingDecision) -> None:
+    begun, stated_s = time.monotonic(), service.cold_start_s
+    was_asleep = not any(not record.is_draining for record in service.replicas)
+    _note_text(session, service.gateway, decision.reason)
+    after = scale_to(session, service.name, decision.replicas, lambda line: print(line, flush=True))
+    if was_asleep:
+        waited, stated = duration(time.monotonic() - begun), "" if stated_s is None else f"; {duration(stated_s)} was stated"
+        count = plural(len(after.replicas), "replica")
+        _note_text(session, after.gateway, f"{count} ready {waited} after a request was parked{stated}")
+
+
+def _note_text(session: Session, gateway: str, text: str) -> None:
+    print(text, flush=True)
+    with held.opened(session) as runtime:
+        tell(runtime, gateway, text)
 
 
 if __name__ == "__main__":

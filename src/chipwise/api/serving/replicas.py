@@ -121,6 +121,11 @@ def wait_ready(
     return starts
 
 
+def with_cold_start(session: Session, service: ServiceRecord, seconds: float) -> ServiceRecord:
+    """From the order of replicas to the first token of each: what the first request waits for where none is there."""
+    return folders.store(session, replace(service, cold_start_s=seconds))
+
+
 def _started(
     session: Session, record: ReplicaRecord, service: ServiceRecord, expected: ColdStart, within_s: float
 ) -> ColdStart:

@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING
 from chipwise.api.running import held, place
 from chipwise.api.serving import folders
 from chipwise.api.serving.engines import check_here, machine_here
-from chipwise.api.serving.options import MOST_REPLICAS, ServeOptions, needs_of, wait_gateway
-from chipwise.api.serving.replicas import Say, free_port, stop_jobs, submit_gateway, submit_replica, submit_scaler, wait_ready
+from chipwise.api.serving.options import ScalingOptions, ServeOptions, checked_scaling, needs_of, replica_counts, wait_gateway
+from chipwise.api.serving.replicas import (
+    Say,
+    free_port,
+    stop_jobs,
+    submit_gateway,
+    submit_replica,
+    submit_scaler,
+    wait_ready,
+    with_cold_start,
+)
 from chipwise.api.serving.resolving import COMMAND, ServedThing, ServeRequest, resolve
 from chipwise.errors import BadInput
 from chipwise.serving.routing import policy_names
@@ -33,7 +42,9 @@ def serve(session: Session, request: ServeRequest, options: ServeOptions, say: S
         )
     check_here(session, served.engine, served.request, request.components)
     door = _door(options)
-    count, most_replicas = _counts(options.replicas if options.replicas is not None else served.replicas)
+    fewest, most_replicas = replica_counts(options.replicas if options.replicas is not None else served.replicas)
+    count = max(fewest, 1)  # one is started at any rate: it shows that it can, and how long that takes
+    scaling = ScalingOptions(options.scaling, options.scale_every, options.idle)
     threads = options.cpus or max(machine_here(session).cpus // count, 1)  # replicas that all use all are slower together
     replica = replace(served.request, cpus=threads)
     version = ServiceVersion(
@@ -48,7 +59,8 @@ def serve(session: Session, request: ServeRequest, options: ServeOptions, say: S
         goals=served.goals,
         workload=served.workload,
         most_replicas=most_replicas,
-        fewest_replicas=count,
+        fewest_replicas=fewest,
+        scaling=checked_scaling(scaling, most_replicas),
     )
     with folders.changing(session, served.name):
         try:
@@ -64,10 +76,12 @@ def _started(
     service = folders.store(session, service)
     if served.engine == COMMAND and (unseen := place.unseen_gpus(session, service.versions[0].needs.gpus)):
         say(unseen)
+    begun = time.monotonic()
     with held.opened(session, makes=True) as runtime:
         for _ in range(count):
             service = submit_replica(runtime, service, service.versions[0])
     wait_ready(session, service.replicas, service, served.expected, within_s, say)
+    service = with_cold_start(session, service, time.monotonic() - begun)
     with held.opened(session) as runtime:
         service = submit_gateway(runtime, service)
         if service.most_replicas is not None:
@@ -106,16 +120,6 @@ def _door(options: ServeOptions) -> ServiceDoor:
             raise BadInput(f"The certificate cannot be used: {error}.", remedy="Give both as PEM files.") from None
     paths = {name: _path(getattr(options, name)) for name in ("key_file", "certificate", "private_key")}
     return ServiceDoor(host=options.host, port=free_port(options.host, options.port), **paths)
-
-
-def _counts(replicas: int | str) -> tuple[int, int | None]:
-    """How many are started, and between that and which number they are scaled; None: they are not."""
-    from chipwise.runner.submission.ranges import workers
-
-    largest, fewest = workers(str(replicas), "--replicas")
-    if not 1 <= (largest if fewest is None else fewest) <= largest <= MOST_REPLICAS:
-        raise BadInput(f"{replicas} replicas cannot be started.", remedy=f"Start 1 to {MOST_REPLICAS}, as 2 or 1-4.")
-    return (largest, None) if fewest is None else (fewest, largest)
 
 
 def _path(text: str | None) -> str:

@@ -90,6 +90,13 @@ def compare_spot(question: SpotQuestion, report: Report) -> SpotComparison:
     )
 
 
+def spot_series(question: SpotQuestion) -> list[Series]:
+    """Of the trace, or invented."""
+    if question.trace is not None:
+        return _traces(question.trace, question)[0]
+    return _synthetic(question, SpotHours.of(question.job_hours, question.deadline_hours))
+
+
 def _ticks_of(report: Report, elapsed: int, total: int, name: str) -> Callable[[int], None]:
     return lambda tick: report(elapsed + tick + 1, total, name)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.source import Sources, line_of, walk, whole_number
 
 ABOUT = "the least number of replicas is not above the most"
+_SCALERS = ("HorizontalPodAutoscaler", "ScaledObject")
 _PAIRS = (("minReplicas", "maxReplicas"), ("minReplicaCount", "maxReplicaCount"), ("min_replicas", "max_replicas"))
 
 
@@ -17,6 +19,11 @@ def check(sources: Sources) -> Iterator[Finding]:
         for mapping in walk(manifest.body):
             for low_key, high_key in _PAIRS:
                 low, high = whole_number(mapping.get(low_key)), whole_number(mapping.get(high_key))
+                if high and low == high and high > 1 and manifest.kind in _SCALERS:
+                    message = f"{title}: {low_key} and {high_key} are both {low}: it never scales"
+                    fix = f"Raise {high_key}, or drop the autoscaler."
+                    line = line_of(mapping, high_key)
+                    yield replace(_finding(manifest.path, line, message, fix), weight=Weight.LOW)
                 if high and low > high:
                     message = f"{title}: {low_key} {low} is above {high_key} {high}"
                     yield _finding(manifest.path, line_of(mapping, low_key), message, f"Set {high_key} to {low} or more.")

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, pods_of
+from chipwise.auditor.sagemaker import variants_of
 from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look
+from chipwise.auditor.terraform import inner, line_inside, text_of
 
 ABOUT = "services on accelerators scale by their requests, not by their processors"
 
 _ANNOTATION = "serving.kserve.io/metric"
 
 
+_SCALERS = ("HorizontalPodAutoscaler", "ScaledObject", "PodDisruptionBudget", "Service")
+
+
 def check(sources: Sources) -> Iterator[Finding]:
-    accelerated = {(pod.owner.namespace, pod.owner.name) for pod in pods_of(sources) if pod.chips}
+    accelerated = {(pod.owner.namespace, pod.owner.name) for pod in pods_of(sources, partial=True) if pod.chips}
+    places = {(posixpath.dirname(pod.owner.path), pod.owner.namespace) for pod in pods_of(sources) if pod.chips}
+    workloads = {(one.namespace, one.name) for one in sources.manifests if one.kind not in _SCALERS}
+    yield from _endpoints(sources)
     for pod in pods_of(sources, partial=True):
         if pod.owner.kind == "InferenceService" and pod.chips:
             yield from _served(pod)
@@ -23,7 +32,8 @@ def check(sources: Sources) -> Iterator[Finding]:
         if not metrics or not all(plain for plain, _ in metrics):
             continue
         name = look(manifest.body, "spec", "scaleTargetRef", "name")
-        if (manifest.namespace, name) in accelerated:
+        lost = (manifest.namespace, name) not in workloads and (posixpath.dirname(manifest.path), manifest.namespace) in places
+        if (manifest.namespace, name) in accelerated or lost:
             yield Finding(
                 rule="autoscaling-signal",
                 weight=Weight.MEDIUM,
@@ -32,6 +42,24 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what=f"{manifest.title} scales a service on accelerators by processors or memory alone",
                 fix="Scale by running or waiting requests (KEDA with Prometheus, or a Pods metric).",
             )
+
+
+def _endpoints(sources: Sources) -> Iterator[Finding]:
+    """Variants of SageMaker's endpoints in Terraform."""
+    machines = {variant.machine for variant in variants_of(sources) if variant.devices}
+    for block in sources.blocks if machines else ():
+        for settings in inner(block.body, "target_tracking_scaling_policy_configuration"):
+            metrics = inner(settings, "customized_metric_specification")
+            names = {text_of(one.get("metric_name")) for one in metrics}
+            if text_of(block.body.get("service_namespace")) and names & {"CPUUtilization", "MemoryUtilization"}:
+                yield Finding(
+                    rule="autoscaling-signal",
+                    weight=Weight.MEDIUM,
+                    path=block.path,
+                    line=line_inside(sources, block, "metric_name"),
+                    what=f"{block.title} scales a model on accelerators by processors or memory alone",
+                    fix="Use SageMakerVariantInvocationsPerInstance, or concurrent requests per model.",
+                )
 
 
 def _served(pod: Pod) -> Iterator[Finding]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.source import Manifest, Sources, line_of, look
+from chipwise.auditor.terraform import inner, line_inside, text_of
 
 ABOUT = "a workload has one autoscaler, and the autoscaler finds it"
+_VARIANT = re.compile(r"endpoint/[^/]+/variant/([\w-]+)")
 _KINDS = ("HorizontalPodAutoscaler", "ScaledObject")
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    yield from _variants(sources)
     by_target: dict[tuple[str, str, str], list[Manifest]] = defaultdict(list)
     for manifest in sources.manifests:
         if manifest.kind in _KINDS and look(manifest.body, "spec", "scaleTargetRef", "name"):
@@ -35,6 +39,27 @@ def check(sources: Sources) -> Iterator[Finding]:
             names = ", ".join(sorted(near)[:3])
             yield _finding(
                 first, f"{first.title} scales {kind} {name}, and here is {names}", "Name the workload that is there."
+            )
+
+
+def _variants(sources: Sources) -> Iterator[Finding]:
+    """Targets in Terraform that name a variant of an endpoint of SageMaker."""
+    variants = {
+        text_of(one.get("variant_name"))
+        for block in sources.blocks
+        for one in inner(block.body, "production_variants")
+        if one.get("variant_name")
+    }
+    for block in sources.blocks if variants else ():
+        named = _VARIANT.fullmatch(text_of(block.body.get("resource_id")))
+        if block.labels[:1] == ("aws_appautoscaling_target",) and named and named[1] not in variants:
+            yield Finding(
+                rule="autoscaling-target",
+                weight=Weight.MEDIUM,
+                path=block.path,
+                line=line_inside(sources, block, "resource_id"),
+                what=f"{block.title} scales the variant {named[1]}, and here is {', '.join(sorted(variants))}",
+                fix="Name the variant that is there.",
             )
 
 

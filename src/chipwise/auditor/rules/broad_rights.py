@@ -9,12 +9,14 @@ from typing import Any
 
 from chipwise.auditor.cloudformation import resources_of
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.source import Sources, TerraformBlock, line_of, listed, look, walk
+from chipwise.auditor.source import Manifest, Sources, TerraformBlock, line_of, listed, look, walk
 from chipwise.auditor.terraform import inner, line_inside, text_of
 
 ABOUT = "roles have the rights they need and no others"
 _RULE = "broad-rights"
 _ADMINISTRATOR = re.compile(r":policy/AdministratorAccess\b")
+_FULL = re.compile(r":policy/(AdministratorAccess|PowerUserAccess|IAMFullAccess|AmazonS3FullAccess|AmazonEC2FullAccess)\b")
+_ANYBODY = re.compile(r'"?AWS"?\s*[=:]\s*\[?\s*"\*"')
 _FIX = "List the actions and the resources that are needed."
 
 
@@ -69,6 +71,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                         what=f"{block.title} gives its machines the project's default account with every scope",
                         fix="Set service_account to one with the roles of a node, and use Workload Identity for pods.",
                     )
+        yield from _machines_and_roles(sources, block)
         if (role := _broad_role(block)) is not None:
             key = "role" if "role" in block.body else "role_definition_name"
             yield Finding(
@@ -97,9 +100,14 @@ def check(sources: Sources) -> Iterator[Finding]:
                 yield Finding(rule=_RULE, weight=Weight.HIGH, path=resource.path, line=line, what=message, fix=_FIX)
     for manifest in sources.manifests:
         for mapping in walk(manifest.body) if manifest.kind == "ClusterConfig" else ():
-            if any(_ADMINISTRATOR.search(str(one)) for one in listed(mapping.get("attachPolicyARNs"))):
-                line, message = line_of(mapping, "attachPolicyARNs"), "AdministratorAccess is attached"
+            attached = [name[1] for one in listed(mapping.get("attachPolicyARNs")) if (name := _FULL.search(str(one)))]
+            if attached:
+                line, message = line_of(mapping, "attachPolicyARNs"), f"{' and '.join(attached)} is attached to every machine"
                 yield Finding(rule=_RULE, weight=Weight.HIGH, path=manifest.path, line=line, what=message, fix=_FIX)
+        bound = look(manifest.body, "roleRef", "name")
+        if manifest.kind in ("ClusterRoleBinding", "RoleBinding") and bound == "cluster-admin" and _of_pods(manifest):
+            line, message = line_of(manifest.body, "roleRef", "name"), f"{manifest.title} lets its pods do everything"
+            yield Finding(rule=_RULE, weight=Weight.HIGH, path=manifest.path, line=line, what=message, fix=_FIX)
         if manifest.kind in ("Role", "ClusterRole"):
             for rule in listed(manifest.body.get("rules")):
                 if "*" in listed(look(rule, "verbs")) and "*" in listed(look(rule, "resources")):
@@ -111,6 +119,29 @@ def check(sources: Sources) -> Iterator[Finding]:
                         what=f"{manifest.title} may do everything",
                         fix=_FIX,
                     )
+
+
+def _of_pods(manifest: Manifest) -> bool:
+    """Whether what is bound are accounts of pods; people who administer a cluster are groups and users."""
+    return any(look(one, "kind") == "ServiceAccount" for one in listed(manifest.body.get("subjects")))
+
+
+def _machines_and_roles(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
+    """Machines of Google that act as the project, and roles that anybody's account may take."""
+    kind = block.labels[0] if block.labels and block.type == "resource" else ""
+    if kind.startswith("google_compute_instance"):
+        for account in inner(block.body, "service_account"):
+            scopes = [text_of(one) for one in listed(account.get("scopes"))]
+            if any(one.endswith("cloud-platform") for one in scopes) and not account.get("email"):
+                message = f"{block.title} acts as the project's default account with every scope"
+                line = line_inside(sources, block, "scopes", "service_account")
+                fix = "Set email to an account with the roles of what it does."
+                yield Finding(rule=_RULE, weight=Weight.MEDIUM, path=block.path, line=line, what=message, fix=fix)
+    if kind == "aws_iam_role" and _ANYBODY.search(str(block.body.get("assume_role_policy") or "")):
+        message = f"{block.title} may be taken by every account of AWS"
+        line = line_inside(sources, block, "Principal", "assume_role_policy")
+        fix = "Name the service or the accounts that may take it."
+        yield Finding(rule=_RULE, weight=Weight.HIGH, path=block.path, line=line, what=message, fix=fix)
 
 
 def _broad_role(block: TerraformBlock) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from chipwise.auditor.commands import words_of_container
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.hardware import machines_for
-from chipwise.auditor.pods import pods_of, title_of, variables
+from chipwise.auditor.pods import chips_of, pods_of, title_of, variables
 from chipwise.auditor.source import Located, Sources, look, mapped
 from chipwise.auditor.tasks import exported, settings_of, tasks_of
 from chipwise.auditor.workloads import spans_machines
@@ -16,7 +16,7 @@ ABOUT = "settings of NCCL leave the fast paths on"
 _SWITCHED_ON = ("1", "true", "TRUE")
 _PATHS = {"NCCL_P2P_DISABLE": "direct copies between GPUs", "NCCL_SHM_DISABLE": "shared memory between ranks"}
 _FABRICS = ("vpc.amazonaws.com/efa", "rdma/", "nvidia.com/hostdev", "openshift.io/")
-_WHOLE_MACHINE = 8
+_WHOLE_MACHINE, _HALF_MACHINE = 8, 4
 _LOCAL = ("lo", "docker0", "=lo")
 
 
@@ -28,11 +28,13 @@ def check(sources: Sources) -> Iterator[Finding]:
         for container in pod.containers if is_parallel else ():
             settings = [*variables(container), *exported(words_of_container(container))]
             if settings:
-                fabric = _fabric(container, settings) or (group and id(pod.owner) in fast)
+                whole = group and sum(chips_of(container).values()) >= _WHOLE_MACHINE  # not sold without a fast network
+                fabric = _fabric(container, settings) or whole or (group and id(pod.owner) in fast)
                 yield from _wrong(pod.owner.path, title_of(pod, container), settings, group, fabric)
     for task in tasks_of(sources):
         if task.nodes > 1 or task.devices > 1:
-            fabric = task.nodes > 1 and task.devices >= _WHOLE_MACHINE  # such machines are not sold without one
+            slurm = "partition" in task.manifest.body or "tasks_per_node" in task.manifest.body
+            fabric = task.nodes > 1 and task.devices >= (_HALF_MACHINE if slurm else _WHOLE_MACHINE)  # not sold without one
             yield from _wrong(task.path, "the task", list(settings_of(task)), task.nodes > 1, fabric)
 
 

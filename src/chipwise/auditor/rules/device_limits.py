@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import pods_of, title_of
+from chipwise.auditor.pods import node_labels, pods_of, title_of
 from chipwise.auditor.source import Sources, line_of, look, mapped
 
 ABOUT = "devices such as nvidia.com/gpu have a limit that equals the request, and names that exist"
@@ -26,6 +26,15 @@ def check(sources: Sources) -> Iterator[Finding]:
         for container in pod.containers:
             limits = mapped(look(container, "resources", "limits"))
             requests = mapped(look(container, "resources", "requests"))
+            if "nvidia.com/gpu" in limits and any(name.startswith("amd.com/") for name in node_labels(pod.spec)):
+                yield Finding(
+                    rule="device-limits",
+                    weight=Weight.HIGH,
+                    path=pod.owner.path,
+                    line=line_of(limits, "nvidia.com/gpu"),
+                    what=f"{title_of(pod, container)} asks for nvidia.com/gpu on machines of AMD, which offer amd.com/gpu",
+                    fix="Write amd.com/gpu.",
+                )
             for side in (limits, requests):
                 for name in (one for one in side if (device := _device_meant(one)) and device != one):
                     yield Finding(

@@ -11,19 +11,21 @@ from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, mapped, whole_number
 from chipwise.auditor.workloads import REPLICATED, LabelledPods, scaled_names, selects
 
+_QUEUES = ("rabbitmq", "aws-sqs-queue", "kafka", "redis", "redis-streams", "gcp-pubsub", "azure-servicebus", "nats-jetstream")
 ABOUT = "services with several replicas have a disruption budget, and it allows a drain"
 
 
 def check(sources: Sources) -> Iterator[Finding]:
     budgets = _Budgets(sources.manifests)
     scaled = scaled_names(sources)
+    workers = {name for name in scaled if name in _of_queues(sources)}
     yield from _closed(sources, scaled)
     for manifest in sources.manifests:
         if manifest.kind not in ("Deployment", "StatefulSet"):
             continue
         replicas = look(manifest.body, "spec", "replicas")
         replicated = manifest.name in scaled or (isinstance(replicas, int) and replicas > 1)
-        if not _serves(manifest):
+        if not _serves(manifest) or (manifest.name in workers and not _listens(manifest)):
             continue
         labels = mapped(look(manifest.body, "spec", "template", "metadata", "labels"))
         if replicated and not any(selects(one, labels) for one in budgets.candidates(_space(manifest), labels)):
@@ -35,6 +37,20 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what=f"{manifest.title} has several replicas and no PodDisruptionBudget",
                 fix="Add one with maxUnavailable: 1 and the same labels.",
             )
+
+
+def _of_queues(sources: Sources) -> set[str]:
+    """Names of what scales by messages that wait."""
+    return {
+        str(look(scaler.body, "spec", "scaleTargetRef", "name"))
+        for scaler in sources.manifests
+        for trigger in listed(look(scaler.body, "spec", "triggers"))
+        if scaler.kind == "ScaledObject" and look(trigger, "type") in _QUEUES
+    }
+
+
+def _listens(manifest: Manifest) -> bool:
+    return any(look(one, "ports") for one in listed(look(manifest.body, "spec", "template", "spec", "containers")))
 
 
 def _serves(manifest: Manifest) -> bool:

@@ -18,6 +18,8 @@ ABOUT = "a group has as many machines as its command counts"
 _TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 _MPI = ("mpirun", "mpiexec")
 _TPU_HOST = re.compile(r"^ct\w+-(?:hightpu|standard)-(\d)t$")
+_TPU_HOST_CHIPS = 4  # of slices of several hosts
+_HOST_CHIPS = 8  # the most that one host has, as a slice of its own
 _SHAPE = re.compile(r"\d{1,3}(?:x\d{1,3}){1,2}")
 
 
@@ -128,6 +130,12 @@ def _topology(manifest: Manifest, pods: list[Pod]) -> Iterator[Finding]:
         if not group or not chips or not _SHAPE.fullmatch(shape):
             continue
         slice_chips = prod(int(side) for side in shape.split("x"))
+        if slice_chips > _HOST_CHIPS and chips > _TPU_HOST_CHIPS:
+            message = f"{manifest.title}: hosts of the slice {shape} have {_TPU_HOST_CHIPS} chips, and a pod asks for {chips}"
+            limits = next((one for main in pod.mains if (one := look(main, "resources", "limits"))), None)
+            fix = f"Ask for {_TPU_HOST_CHIPS} in each of {slice_chips // _TPU_HOST_CHIPS} pods."
+            yield _finding(manifest.path, line_of(limits, "google.com/tpu"), message, fix)
+            continue
         count = next((n for one in reversed(pod.above) if (n := whole_number(one.get("parallelism")))), group.size)
         if slice_chips != chips * count:  # several slices are several jobs
             message = f"{manifest.title}: the slice {shape} has {slice_chips} chips, and {count} pods ask for {chips} each"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from chipwise.auditor.cloudformation import resources_of
 from chipwise.auditor.commands import DATA, PIPELINE, PROCESSES, RANKS, TENSOR
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.machines import accelerated
@@ -23,6 +24,18 @@ def check(sources: Sources) -> Iterator[Finding]:
     for manifest in sources.manifests:
         yield from _left_running(manifest)
     yield from _waiting(sources)
+    for resource in resources_of(sources, "AWS::Batch::ComputeEnvironment"):
+        chosen = resource.properties.get("ComputeResources")
+        types = [str(one) for one in listed(look(chosen, "InstanceTypes"))]
+        if whole_number(look(chosen, "MinvCpus")) and any(map(accelerated, types)):
+            yield Finding(
+                rule="idle-accelerators",
+                weight=Weight.MEDIUM,
+                path=resource.path,
+                line=line_of(chosen, "MinvCpus"),
+                what=f"{resource.name} keeps {look(chosen, 'MinvCpus')} processors of machines with accelerators without jobs",
+                fix="Set MinvCpus: 0.",
+            )
     for pod in pods_of(sources):
         chips = sum(pod.chips.values())
         if not chips or pod.owner.kind == "DaemonSet":

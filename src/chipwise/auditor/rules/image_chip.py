@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.hardware import architectures_for
-from chipwise.auditor.pods import chips_of, pods_of, title_of
-from chipwise.auditor.source import Instruction, Sources, line_of
+from chipwise.auditor.hardware import architectures_for, chips_for
+from chipwise.auditor.pods import Pod, chips_of, node_labels, pods_of, title_of
+from chipwise.auditor.source import Instruction, Located, Sources, line_of
 
 ABOUT = "images have code for the chips that they run on"
 _MAKERS = {"nvidia.com/": "NVIDIA", "amd.com/gpu": "AMD", "aws.amazon.com/neuron": "Neuron", "google.com/tpu": "TPU"}
@@ -27,6 +27,7 @@ _PACKAGES = (
     (re.compile(r"whl/rocm\d"), "AMD"),
     (re.compile(r"whl/cu\d"), "NVIDIA"),
 )
+_TEI = (("turing-", (7.5,)), ("86-", (8.6,)), ("89-", (8.9,)), ("hopper-", (9.0,)), ("1.", (8.0,)))
 _NO_CHIPS = re.compile(r":[\w.-]*[-_.]cpu$|:cpu(?:$|[-_.])")
 _BUILT = (
     (re.compile(r"(?:^|[-_.:])(?:arm64|aarch64|arm64v8)(?:$|[-_.:])"), "arm64"),
@@ -43,6 +44,10 @@ def check(sources: Sources) -> Iterator[Finding]:
             image = str(container.get("image") or "")
             made_for = next((maker for sign, maker in _SIGNS if sign.search(image.lower())), None)
             chips = {maker for name in chips_of(container) for sign, maker in _MAKERS.items() if name.startswith(sign)}
+            if any(name.startswith("amd.com/") for name in node_labels(pod.spec)):
+                chips = {"AMD"}  # where it runs says more than what it asks for
+            if (finding := _of_one_architecture(pod, container, image)) is not None:
+                yield finding
             built = _architecture(image)
             if built and wanted and built not in wanted:
                 stated = ", ".join(sorted(wanted))
@@ -73,6 +78,24 @@ def check(sources: Sources) -> Iterator[Finding]:
                     what=f"{title_of(pod, container)}: {image} is made for {made_for}, and the pod has {stated}",
                     fix="Take the image that its project builds for these chips.",
                 )
+
+
+def _of_one_architecture(pod: Pod, container: Located, image: str) -> Finding | None:
+    """Tags of Text Embeddings Inference, each with code for one generation of NVIDIA's chips."""
+    tag = image.rpartition(":")[2] if "text-embeddings-inference:" in image else ""
+    wanted = next((capability for sign, capability in _TEI if tag.startswith(sign)), None)
+    capabilities = {chip.compute_capability for chip in chips_for(pod) if chip.compute_capability} if wanted else set()
+    if wanted is None or not capabilities or any(capability in wanted for capability in capabilities):
+        return None
+    chip = chips_for(pod)[0].name
+    return Finding(
+        rule="image-chip",
+        weight=Weight.HIGH,
+        path=pod.owner.path,
+        line=line_of(container, "image"),
+        what=f"{title_of(pod, container)}: {image} has code for another generation of chips than {chip}",
+        fix="Take the tag of its generation: turing-, 86- (A10), 89- (L4, L40S), hopper-, or without a prefix for A100.",
+    )
 
 
 def _built_on(file: tuple[Instruction, ...]) -> Iterator[Finding]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from chipwise.auditor.cloudformation import Resource, resources_of
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, is_spot, pods_of, variables, words_of
-from chipwise.auditor.source import Sources, line_of, look
+from chipwise.auditor.source import Sources, line_of, look, mapped, whole_number
 from chipwise.auditor.terraform import inner, line_inside, text_of
 
 ABOUT = "jobs state how their pods restart, are numbered and are tried again"
+_MANY = 50
 _WORKFLOWS = ("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow")
 
 
 def check(sources: Sources) -> Iterator[Finding]:
     yield from _batch(sources)
+    yield from _batch_of_cloudformation(sources)
     for pod in pods_of(sources):
         policy = pod.spec.get("restartPolicy", "Always")
         if pod.owner.kind in ("Job", "CronJob", "JobSet") and policy == "Always":
@@ -27,6 +30,8 @@ def check(sources: Sources) -> Iterator[Finding]:
                 fix="Set restartPolicy: Never (with backoffLimit), or OnFailure.",
             )
         yield from _numbered(pod)
+        yield from _overlapping(pod)
+        yield from _endless(pod)
         yield from _tried_again(pod)
         yield from _gives_up(pod)
         yield from _elastic(pod)
@@ -50,6 +55,26 @@ def _batch(sources: Sources) -> Iterator[Finding]:
                 )
 
 
+def _batch_of_cloudformation(sources: Sources) -> Iterator[Finding]:
+    """The same where definitions are resources of CloudFormation."""
+    environments = [mapped(one.properties.get("ComputeResources")) for one in _resources(sources, "ComputeEnvironment")]
+    for resource in _resources(sources, "JobDefinition") if {str(one.get("Type")) for one in environments} == {"SPOT"} else ():
+        strategy = resource.properties.get("RetryStrategy")
+        if whole_number(look(strategy, "Attempts")) <= 1:
+            yield Finding(
+                rule="job-policy",
+                weight=Weight.MEDIUM,
+                path=resource.path,
+                line=line_of(resource.properties, "RetryStrategy", "Attempts"),
+                what=f"{resource.name} runs on spot machines and is never tried again",
+                fix="Set RetryStrategy with Attempts 5, and EvaluateOnExit that retries on Host EC2*.",
+            )
+
+
+def _resources(sources: Sources, kind: str) -> Iterator[Resource]:
+    return resources_of(sources, f"AWS::Batch::{kind}")
+
+
 def _numbered(pod: Pod) -> Iterator[Finding]:
     """Only an Indexed Job numbers its pods."""
     spec = look(pod.owner.body, "spec")
@@ -69,9 +94,52 @@ def _numbered(pod: Pod) -> Iterator[Finding]:
         )
 
 
+def _overlapping(pod: Pod) -> Iterator[Finding]:
+    """A clock that starts jobs with accelerators more often than hourly, and lets the next begin beside the last."""
+    spec = look(pod.owner.body, "spec")
+    minutes = str(look(spec, "schedule") or "").split(" ")[0]
+    often = minutes == "*" or minutes.startswith("*/") or "," in minutes
+    policy = look(spec, "concurrencyPolicy")
+    if pod.owner.kind == "CronJob" and pod.chips and often and policy not in ("Forbid", "Replace"):
+        yield Finding(
+            rule="job-policy",
+            weight=Weight.MEDIUM,
+            path=pod.owner.path,
+            line=line_of(spec, "concurrencyPolicy" if policy else "schedule"),
+            what=f"{pod.owner.title} starts beside runs that are not done, and each takes its accelerators",
+            fix="Set concurrencyPolicy: Forbid.",
+        )
+
+
+def _endless(pod: Pod) -> Iterator[Finding]:
+    """A program that fails at once is paid for as often as it is tried."""
+    spec = look(pod.owner.body, "spec")
+    spec = look(spec, "jobTemplate", "spec") if pod.owner.kind == "CronJob" else spec
+    tries = whole_number(look(spec, "backoffLimit"))
+    if pod.owner.kind in ("Job", "CronJob") and pod.chips and tries >= _MANY and not look(spec, "activeDeadlineSeconds"):
+        yield Finding(
+            rule="job-policy",
+            weight=Weight.LOW,
+            path=pod.owner.path,
+            line=line_of(spec, "backoffLimit"),
+            what=f"{pod.owner.title} is tried {tries} times more, with its accelerators each time, and has no deadline",
+            fix="Set backoffLimit to 6 and a podFailurePolicy that ignores DisruptionTarget, or activeDeadlineSeconds.",
+        )
+
+
 def _gives_up(pod: Pod) -> Iterator[Finding]:
     """A Job on spot machines whose first lost pod is its last."""
     spec = look(pod.owner.body, "spec")
+    restarts = look(spec, "failurePolicy", "maxRestarts")
+    if pod.owner.kind == "JobSet" and is_spot(pod.spec) and str(restarts) == "0" and not look(spec, "failurePolicy", "rules"):
+        yield Finding(
+            rule="job-policy",
+            weight=Weight.MEDIUM,
+            path=pod.owner.path,
+            line=line_of(spec, "failurePolicy", "maxRestarts"),
+            what=f"{pod.owner.title} runs on spot machines and gives up with the first that is taken away",
+            fix="Set maxRestarts to 6 or more, or a rule that restarts without counting (RestartJobSetAndIgnoreMaxRestarts).",
+        )
     if pod.owner.kind != "Job" or not is_spot(pod.spec) or look(spec, "podFailurePolicy"):
         return
     if str(look(spec, "backoffLimit")) == "0" and not look(spec, "backoffLimitPerIndex"):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
+from chipwise.auditor.cloudformation import resources_of
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.source import Located, Sources, TerraformBlock, line_of, listed, mapped
 from chipwise.auditor.terraform import inner, line_inside, machine_groups, text_of
@@ -24,6 +25,12 @@ def check(sources: Sources) -> Iterator[Finding]:
                 wrong = _wrong(mapped(group), "minSize", "desiredCapacity", "maxSize")
                 if wrong and isinstance(group, Located):
                     yield _finding(manifest.path, line_of(group, wrong[0]), f"node group {group.get('name')}: {wrong[1]}")
+    for resource in resources_of(sources, "AWS::Batch::ComputeEnvironment", "AWS::AutoScaling::AutoScalingGroup"):
+        sizes = resource.properties.get("ComputeResources", resource.properties)
+        for keys in (("MinvCpus", "DesiredvCpus", "MaxvCpus"), ("MinSize", "DesiredCapacity", "MaxSize")):
+            wrong = _wrong(mapped(sizes), *keys)
+            if wrong and isinstance(sizes, Located):
+                yield _finding(resource.path, line_of(sizes, wrong[0]), f"{resource.name}: {wrong[1]}")
     for block in sources.blocks:
         kind = block.labels[0] if block.labels and block.type == "resource" else ""
         wrong = None

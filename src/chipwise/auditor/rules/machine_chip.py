@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from chipwise.auditor.cloudformation import resources_of
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.hardware import machines_named
 from chipwise.auditor.machines import pools
 from chipwise.auditor.source import Sources, TerraformBlock, line_of, listed, look
-from chipwise.auditor.terraform import google_pools, inner, line_inside, text_of
+from chipwise.auditor.terraform import google_pools, inner, line_inside, machine_groups, text_of
 
 ABOUT = "machines have the chip and the processor that they are asked for"
 _GOOGLE = (  # families of Google's machines, and what accelerators of them are called
@@ -30,9 +31,21 @@ def check(sources: Sources) -> Iterator[Finding]:
     for block in sources.blocks:
         yield from _google(sources, block) if block.type == "resource" else _pools(sources, block)
     yield from _mixed(sources)
+    yield from _mixed_groups(sources)
     for manifest, spec in pools(sources):
         wanted = {str(look(one, "key")): one for one in listed(look(spec, "requirements")) if look(one, "operator") == "In"}
         arch = wanted.get("kubernetes.io/arch")
+        categories = wanted.get("karpenter.k8s.aws/instance-category")
+        narrower = any(key.startswith("karpenter.k8s.aws/instance-") and "category" not in key for key in wanted)
+        if {"g", "p"} <= set(map(str, listed(look(categories, "values")))) and not narrower:
+            yield Finding(
+                rule="machine-chip",
+                weight=Weight.MEDIUM,
+                path=manifest.path,
+                line=line_of(categories, "values"),
+                what=f"{manifest.title} takes any machine with a GPU, of 16 to 288 GB and at prices 100 times apart",
+                fix="Name families or machines (karpenter.k8s.aws/instance-family, node.kubernetes.io/instance-type).",
+            )
         stated = {str(value) for value in listed(look(arch, "values"))}
         architectures = set().union(*(_architectures(key, listed(look(one, "values"))) for key, one in wanted.items()))
         if stated and architectures and not stated & architectures:
@@ -44,6 +57,31 @@ def check(sources: Sources) -> Iterator[Finding]:
                 line=line_of(arch, "values"),
                 what=f"{manifest.title} wants {', '.join(sorted(stated))}, and its machines are {kinds}: none is ever made",
                 fix=f"Set kubernetes.io/arch to {kinds}.",
+            )
+
+
+def _mixed_groups(sources: Sources) -> Iterator[Finding]:
+    """The same of modules of Terraform and of environments of AWS Batch."""
+    groups: list[tuple[str, int, str, list[str]]] = []
+    for block in sources.blocks:
+        for name, group in machine_groups(block) if block.type == "module" else ():
+            types = [text_of(one) for one in listed(group.get("instance_types"))]
+            groups.append((block.path, line_inside(sources, block, "instance_types", name), f"{block.title}: {name}", types))
+    for resource in resources_of(sources, "AWS::Batch::ComputeEnvironment"):
+        chosen = look(resource.properties, "ComputeResources")
+        types = [str(one) for one in listed(look(chosen, "InstanceTypes"))]
+        groups.append((resource.path, line_of(chosen, "InstanceTypes"), resource.name, types))
+    for path, line, title, types in groups:
+        known = [machine[0] for one in types if (machine := machines_named(one))]
+        if len({one.chips or 0 for one in known}) > 1:
+            stated = ", ".join(f"{one.name} {one.chips or 0}" for one in known)
+            yield Finding(
+                rule="machine-chip",
+                weight=Weight.MEDIUM,
+                path=path,
+                line=line,
+                what=f"{title} mixes machines with other numbers of chips ({stated})",
+                fix="Make a group for each size: who scales them takes all machines of a group for equal.",
             )
 
 

@@ -9,13 +9,14 @@ from typing import Any
 from chipwise.auditor.cloudformation import resources_of
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.machines import accelerated
-from chipwise.auditor.source import Sources, line_of, listed, look
+from chipwise.auditor.source import Sources, TerraformBlock, line_of, listed, look
 from chipwise.auditor.terraform import inner, line_inside, machine_groups, text_of
 
 ABOUT = "machines with accelerators have their driver"
 _BARE = re.compile(r"(?:AL2|AL2023|BOTTLEROCKET)_(?:x86_64|ARM_64|x86_64_STANDARD|ARM_64_STANDARD)")
 _AMI = re.compile(r"data\.aws_ami\.(\w+)\.")
 _PLAIN = re.compile(r"ubuntu/images|ubuntu-minimal|al2023-ami-2|al2023-ami-\*|amzn2-ami-hvm|debian-|RHEL-", re.IGNORECASE)
+_GOOGLE_PLAIN = re.compile(r"(?:debian|ubuntu-os|rocky-linux|centos|rhel)-cloud/|^(?:debian|ubuntu|rocky)-")
 _INSTALLS = ("nvidia", "cuda", "rocm", "neuron")
 _FIX = "Take the variant with drivers: AL2023_x86_64_NVIDIA, AL2023_x86_64_NEURON or BOTTLEROCKET_x86_64_NVIDIA."
 
@@ -58,6 +59,7 @@ def _plain_systems(sources: Sources) -> Iterator[Finding]:
                     yield _finding(manifest.path, line_of(group, "amiFamily"), f"node group {look(group, 'name')}", family)
     images = {one.labels[1]: one for one in sources.blocks if one.type == "data" and one.labels[:1] == ("aws_ami",)}
     for block in sources.blocks:
+        yield from _plain_google(sources, block)
         machine = text_of(block.body.get("instance_type"))
         source = _AMI.search(text_of(block.body.get("ami")))
         image = images.get(source[1]) if source else None
@@ -73,6 +75,28 @@ def _plain_systems(sources: Sources) -> Iterator[Finding]:
                 line=line_inside(sources, block, "ami"),
                 what=f"{block.title} is a {machine}, and its image ({patterns[0]}) has no driver for it",
                 fix="Take a Deep Learning Base AMI, or install the driver in user_data.",
+            )
+
+
+def _plain_google(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
+    """Machines of Google whose disk is a plain system, and whose start installs no driver."""
+    if not block.labels[:1] or not block.labels[0].startswith("google_compute_") or not inner(block.body, "guest_accelerator"):
+        return
+    disks = [
+        *inner(block.body, "disk"),
+        *(one for boot in inner(block.body, "boot_disk") for one in inner(boot, "initialize_params")),
+    ]
+    images = [text_of(one.get("source_image") or one.get("image")) for one in disks]
+    started = f"{block.body.get('metadata')} {block.body.get('metadata_startup_script')}".lower()
+    for image in images:
+        if _GOOGLE_PLAIN.search(image) and not any(sign in started for sign in _INSTALLS):
+            yield Finding(
+                rule="machine-driver",
+                weight=Weight.HIGH,
+                path=block.path,
+                line=line_inside(sources, block, "source_image", "disk") if inner(block.body, "disk") else block.line,
+                what=f"{block.title} has accelerators, and its image ({image.rpartition('/')[2]}) has no driver for them",
+                fix="Take an image of deeplearning-platform-release, or install the driver at the start.",
             )
 
 

@@ -65,7 +65,7 @@ def _task(task: Task) -> Iterator[Finding]:
         return
     usable = max(sizes) * task.devices * task.nodes * _DEFAULT_SHARE
     weights = weight_bytes(task.words, name.text)
-    if weights > usable and (not split or split.value <= task.devices):
+    if weights > usable and (not split or split.value <= task.devices or weights > max(sizes) * split.value):
         message = f"the task: weights of {name.text} take {weights / 2**30:.0f} GiB, and its devices offer {usable / 2**30:.0f}"
         yield Finding(rule=_RULE, weight=Weight.HIGH, path=task.path, line=name.line, what=message, fix=_FIX)
 

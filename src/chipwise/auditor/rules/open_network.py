@@ -7,12 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chipwise.auditor.cloudformation import Resource, resources_of
+from chipwise.auditor.commands import words_of_container
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.source import Located, Sources, TerraformBlock, line_of, listed, look
+from chipwise.auditor.pods import pods_of
+from chipwise.auditor.source import Located, Sources, TerraformBlock, line_of, listed, look, mapped
 from chipwise.auditor.terraform import inner, line_inside, text_of
+from chipwise.auditor.workloads import LabelledPods
 
 ABOUT = "nothing is open to the whole internet by accident"
 _WORLD = ("0.0.0.0/0", "::/0", "*", "Internet", "any")
+_NO_TOKEN = re.compile(r"""(?:ServerApp|NotebookApp|IdentityProvider)\.(?:token|password)=(?:''|\\?"\\?"|\s|"|,|$)""")
 _RULE = "open-network"
 _API = ("public_access_cidrs", "authorized_ip_ranges", "api_server_authorized_ip_ranges", "authorized_networks")
 _FIX = "Name the networks that may come in, or put a gateway with sign-in before it."
@@ -54,6 +58,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     what=f"{manifest.title} answers without encryption",
                     fix="Add tls with a certificate, or the annotation that names one.",
                 )
+    yield from _doors(sources)
     for compose in sources.compose:
         services = compose.body.get("services")
         for name, service in services.items() if isinstance(services, dict) else ():
@@ -69,6 +74,7 @@ def check(sources: Sources) -> Iterator[Finding]:
     for block in sources.blocks:
         yield from _block(sources, block)
         yield from _control_plane(sources, block)
+        yield from _public_machines(sources, block)
     for manifest in sources.manifests:
         vpc = manifest.body.get("vpc")
         if manifest.kind == "ClusterConfig" and _world(listed(look(vpc, "publicAccessCIDRs"))):
@@ -83,6 +89,57 @@ def check(sources: Sources) -> Iterator[Finding]:
                     yield Finding(rule=_RULE, weight=Weight.HIGH, path=manifest.path, line=line, what=message, fix=fix)
     for resource in resources_of(sources):
         yield from _resource(resource)
+
+
+def _doors(sources: Sources) -> Iterator[Finding]:
+    """Other ways in: ports of every machine, addresses of machines, notebooks without a token."""
+    pods = LabelledPods(sources)
+    for manifest in sources.manifests:
+        spec = manifest.body.get("spec")
+        if manifest.kind == "Service" and look(spec, "type") == "NodePort":
+            served = pods.selected({"matchLabels": mapped(look(spec, "selector"))}, manifest) or pods.near(manifest)
+            if any(pod.chips for pod in served):
+                message = f"{manifest.title} opens a port on every machine of the cluster"
+                fix = "Use ClusterIP, with a gateway that has TLS and sign-in before it."
+                yield Finding(
+                    rule=_RULE, weight=Weight.LOW, path=manifest.path, line=line_of(spec, "type"), what=message, fix=fix
+                )
+        if manifest.kind == "EC2NodeClass" and look(spec, "associatePublicIPAddress") is True:
+            message, fix = f"{manifest.title} gives each machine a public address", "Set associatePublicIPAddress: false."
+            line = line_of(spec, "associatePublicIPAddress")
+            yield Finding(rule=_RULE, weight=Weight.MEDIUM, path=manifest.path, line=line, what=message, fix=fix)
+    commands = [
+        (one.path, one.line, one.rest) for file in sources.dockerfiles for one in file if one.word in ("CMD", "ENTRYPOINT")
+    ]
+    for pod in pods_of(sources):
+        for container in pod.mains:
+            words = words_of_container(container)
+            commands += [(pod.owner.path, words[0].line, " ".join(word.text for word in words))] if words else []
+    for path, line, command in commands:
+        if "jupyter" in command and _NO_TOKEN.search(command):
+            message = "a notebook server without a token runs whatever code it is sent"
+            fix = "Drop the empty token, or set JUPYTER_TOKEN from a secret."
+            yield Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line, what=message, fix=fix)
+
+
+def _public_machines(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
+    """Machines of Google with accelerators and an address of the internet, and buckets that may be made public."""
+    kind = block.labels[0] if block.labels and block.type == "resource" else ""
+    if kind.startswith("google_compute_instance") and inner(block.body, "guest_accelerator"):
+        for interface in inner(block.body, "network_interface"):
+            if "access_config" in interface:
+                line = line_inside(sources, block, "access_config", "network_interface")
+                message, fix = (
+                    f"{block.title} has an address of the internet",
+                    "Drop access_config; Cloud NAT and IAP lead there.",
+                )
+                yield Finding(rule=_RULE, weight=Weight.MEDIUM, path=block.path, line=line, what=message, fix=fix)
+    if kind == "aws_s3_bucket_public_access_block":
+        switches = ("block_public_acls", "block_public_policy", "ignore_public_acls", "restrict_public_buckets")
+        if off := [name for name in switches if text_of(block.body.get(name)).lower() == "false"]:
+            message, fix = f"{block.title} lets the bucket be made public", f"Set {', '.join(off)} to true."
+            line = line_inside(sources, block, off[0])
+            yield Finding(rule=_RULE, weight=Weight.MEDIUM, path=block.path, line=line, what=message, fix=fix)
 
 
 def _heads(spec: Any) -> Iterator[Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import pods_of, words_of
@@ -34,6 +35,7 @@ _SIGNS = (
         re.compile(r"--(?:requirepass|masterauth|password|admin-password)[= ]+[\"']?(?!pass|changeme|your)[\w!@%^*-]{8,}"),
         "a password of a command",
     ),
+    (re.compile(r"\becho\s+['\"]?\w+:(?!\$)[^\s'\"]{4,}['\"]?\s*\|\s*chpasswd"), "a password of a user"),
     (re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b"), "a Google API key"),
     (re.compile(r"\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{32,}"), "a key of a model provider"),
     (re.compile(r"\bnvapi-[A-Za-z0-9_-]{40,}"), "an NVIDIA API key"),
@@ -152,14 +154,14 @@ def check(sources: Sources) -> Iterator[Finding]:
             message = f"the variable {block.title} has its value in the file"
             yield _finding(block.path, block.line, message, "Drop the default, and mark the variable sensitive.")
         for key, value in block.body.items():
-            if key in _SCRIPTS and isinstance(value, str):
+            if key == "metadata" and isinstance(value, Mapping):
+                value = next((str(text) for name, text in value.items() if str(name).strip('"') == "startup-script"), "")
+            if key in (*_SCRIPTS, "metadata") and isinstance(value, str):
                 for name in _exported(value):
-                    yield _finding(
-                        block.path,
-                        block.line,
-                        f"{block.title}: {name} has its value in {key}",
-                        "Let the machine read it from a secret store by its role.",
-                    )
+                    written = next((number for number, row in rows_of(sources, block) if f"{name}=" in row), block.line)
+                    message = f"{block.title}: {name} has its value in {key}"
+                    fix = "Let the machine read it from a secret store by its role."
+                    yield replace(_finding(block.path, block.line, message, fix), also=((block.path, written),))
             if block.type in _TYPES and isinstance(value, str) and _is_open(key, value.strip('"')):
                 yield _finding(
                     block.path,

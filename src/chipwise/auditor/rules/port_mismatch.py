@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from chipwise.auditor.commands import PORT, Number, number_of, words_of_container, words_of_text
+from chipwise.auditor.commands import PORT, Number, number_of, value_of, words_of_container, words_of_text
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import Pod, pods_of, title_of
+from chipwise.auditor.pods import Pod, pods_of, title_of, variables
 from chipwise.auditor.source import (
     Instruction,
     Located,
@@ -30,6 +30,10 @@ from chipwise.auditor.workloads import LabelledPods, same_space
 ABOUT = "probes, services and routes use ports that are listened on"
 _LOCAL_PORT = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):(\d{2,5})")
 _ADDRESS = re.compile(r"https?://([A-Za-z][\w-]*):(\d{2,5})")
+_SERVICE_ADDRESS = re.compile(
+    r"https?://(?P<name>[a-z][\w-]*)\.(?P<space>[a-z][\w-]*)\.svc(?:\.cluster\.local)?:(?P<port>\d{2,5})"
+)
+_LOCAL_BY_DEFAULT = ("sglang.launch_server", "llama-server")
 _USUAL = {"vllm/vllm-openai": 8000, "lmsysorg/sglang": 30000, "ollama/ollama": 11434}
 _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 _METHODS = ("httpGet", "tcpSocket", "grpc")
@@ -48,6 +52,8 @@ _SERVERS = (
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources, partial=True):
         yield from _own(pod)
+        yield from _local(pod)
+    yield from _addresses(sources)
     for file in sources.dockerfiles:
         yield from _image(file)
     for compose in sources.compose:
@@ -100,11 +106,46 @@ def _own(pod: Pod) -> Iterator[Finding]:
                 yield _finding(pod.owner.path, line, message, "Ask the port that the program listens on.", weight)
 
 
+def _local(pod: Pod) -> Iterator[Finding]:
+    """A server that listens on 127.0.0.1, by its flag or by default: probes and services do not reach it."""
+    for container in pod.mains:
+        words = words_of_container(container)
+        texts = [word.text.rpartition("/")[2] for word in words]
+        host = value_of(words, ("--host", "--hostname"))
+        server = next((word for word, text in zip(words, texts, strict=True) if text in _LOCAL_BY_DEFAULT), None)
+        local = host.text in ("127.0.0.1", "localhost") if host else server is not None
+        if local and listed(container.get("ports")) and not any("HOST" in name for name, _, _ in variables(container)):
+            place = host or server
+            message = f"{title_of(pod, container)} listens on 127.0.0.1 alone, where no probe and no service reaches it"
+            yield _finding(pod.owner.path, place.line if place else 1, message, "Add --host 0.0.0.0.", Weight.HIGH)
+
+
+def _addresses(sources: Sources) -> Iterator[Finding]:
+    """Addresses of services that are here, in settings and files of others, with a port that the service does not have."""
+    ports = {
+        (one.name, one.namespace): {str(look(port, "port")) for port in listed(look(one.body, "spec", "ports"))}
+        for one in sources.manifests
+        if one.kind == "Service" and look(one.body, "spec", "type") != "ExternalName"
+    }
+    for path, text in sources.texts if ports else ():
+        for match in _SERVICE_ADDRESS.finditer(text):
+            open_ports = ports.get((match["name"], match["space"]))
+            if open_ports and match["port"] not in open_ports:
+                line = text.count("\n", 0, match.start()) + 1
+                stated = ", ".join(sorted(open_ports))
+                message = f"an address leads to port {match['port']} of Service {match['name']}, which has {stated}"
+                yield _finding(path, line, message, "Name a port of the Service.", Weight.HIGH)
+
+
 def _image(file: tuple[Instruction, ...]) -> Iterator[Finding]:
     """An image whose health check asks another port than its command opens."""
     command = next((one for one in reversed(file) if one.word in ("CMD", "ENTRYPOINT")), None)
     flag = number_of(words_of_text(re.sub(r'[\[\],"]+', " ", command.rest), command.line), PORT) if command else None
     exposed = {whole_number(port.partition("/")[0]) for one in file if one.word == "EXPOSE" for port in one.rest.split()} - {0}
+    if flag and exposed and flag.value not in exposed and _is_server([command.rest if command else ""]):
+        place = next(one for one in file if one.word == "EXPOSE")
+        message = f"the command listens on {flag.value}, and {_list(exposed)} is exposed"
+        yield _finding(place.path, place.line, message, f"Write EXPOSE {flag.value}.", Weight.LOW)
     ports = {flag.value} if flag else exposed
     for health in (one for one in file if one.word == "HEALTHCHECK"):
         checked_ports = {int(port) for port in _LOCAL_PORT.findall(health.rest)}

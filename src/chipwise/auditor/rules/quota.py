@@ -14,10 +14,12 @@ ABOUT = "jobs fit into the quota of their queue"
 _LABEL = "kueue.x-k8s.io/queue-name"
 _MOST = re.compile(r"^\s*max_replicas:\s*(\d{1,4})\s*$", re.MULTILINE)
 _SPLIT = re.compile(r"^\s*tensor_parallel_size:\s*(\d{1,4})\s*$", re.MULTILINE)
+_NO_WORK = ("LimitRange", "ConfigMap", "Secret", "DaemonSet")
 _REPLICAS = ("pytorchReplicaSpecs", "mpiReplicaSpecs", "tfReplicaSpecs")
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    yield from _spaces(sources)
     clusters = {one.name: one for one in sources.manifests if one.kind == "ClusterQueue"}
     queues = {(one.namespace, one.name): one for one in sources.manifests if one.kind == "LocalQueue"}
     for manifest in sources.manifests:
@@ -50,6 +52,27 @@ def check(sources: Sources) -> Iterator[Finding]:
                     fix=f"Raise nominalQuota to {wanted}, or ask for less.",
                     also=tuple((cluster.path, line_of(one, "nominalQuota")) for one in _counted(cluster, name)),
                 )
+
+
+def _spaces(sources: Sources) -> Iterator[Finding]:
+    """A quota of a namespace that one object of it exceeds by itself."""
+    for quota in (one for one in sources.manifests if one.kind == "ResourceQuota"):
+        hard = look(quota.body, "spec", "hard")
+        for manifest in sources.manifests:
+            if manifest.namespace != quota.namespace or manifest.kind in _NO_WORK:
+                continue
+            for name, wanted in _wanted(manifest).items():
+                key = f"requests.{name}"
+                if key in mapped(hard) and wanted > whole_number(mapped(hard)[key]):
+                    yield Finding(
+                        rule="quota",
+                        weight=Weight.HIGH,
+                        path=quota.path,
+                        line=line_of(hard, key),
+                        what=f"{manifest.title} asks for {wanted} {name}, and {quota.title} allows {mapped(hard)[key]}",
+                        fix=f"Raise {key} to {wanted}, or ask for less.",
+                        also=((manifest.path, line_of(manifest.body, "kind")),),
+                    )
 
 
 def _replicas(manifest: Manifest) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look, mapped
-from chipwise.auditor.workloads import REPLICATED, LabelledPods, selects
+from chipwise.auditor.workloads import REPLICATED, LabelledPods, same_space, selects
 
 ABOUT = "selectors fit pods that are there"
 _SELECTORS = {
@@ -19,6 +19,7 @@ _SELECTORS = {
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    yield from _monitors(sources)
     pods = LabelledPods(sources)
     for manifest in sources.manifests:
         if manifest.kind in (*REPLICATED, "DaemonSet"):
@@ -42,6 +43,35 @@ def check(sources: Sources) -> Iterator[Finding]:
                 "Give the selector the labels of the pods.",
                 Weight.MEDIUM,
             )
+
+
+def _monitors(sources: Sources) -> Iterator[Finding]:
+    """A monitor of services, by their own labels and the names of their ports."""
+    services = [one for one in sources.manifests if one.kind == "Service"]
+    for manifest in (one for one in sources.manifests if one.kind == "ServiceMonitor"):
+        selector = mapped(look(manifest.body, "spec", "selector"))
+        near = [one for one in services if same_space(one, manifest)]
+        chosen = [one for one in near if selects(selector, mapped(look(one.body, "metadata", "labels")))]
+        if not near or not selector or look(manifest.body, "spec", "namespaceSelector") is not None:
+            continue
+        if not chosen:
+            names = ", ".join(sorted(one.name for one in near)[:3])
+            message = f"{manifest.title} selects none of the services that are here ({names}) by their labels"
+            line = line_of(manifest.body, "spec", "selector")
+            yield _finding(manifest.path, line, message, "Give the Service the labels that are selected.", Weight.MEDIUM)
+        ports = {str(look(port, "name")) for one in chosen or near for port in listed(look(one.body, "spec", "ports"))}
+        for endpoint in listed(look(manifest.body, "spec", "endpoints")):
+            port = look(endpoint, "port")
+            if port and str(port) not in ports:
+                message = f"{manifest.title} reads port {port}, and no port of these services has that name"
+                yield Finding(
+                    rule="port-mismatch",
+                    weight=Weight.MEDIUM,
+                    path=manifest.path,
+                    line=line_of(endpoint, "port"),
+                    what=message,
+                    fix="Name the port in the Service.",
+                )
 
 
 def _own(manifest: Manifest) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from chipwise.auditor.commands import Number, number_of, words_of_container
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.machines import pools
 from chipwise.auditor.pods import Pod, pods_of
@@ -13,6 +14,7 @@ from chipwise.auditor.source import Located, Sources, line_of, listed, look, who
 ABOUT = "pods have time to drain before they are ended"
 DEFAULT_S = 30
 SHORTEST_NODE_S = 120
+_TASK_TIME = ("--task-timeout", "--task_timeout", "--job-timeout", "--visibility-timeout", "--task-time-limit")
 _SPAN = re.compile(r"(\d{1,6})([smh])")
 _SLEEP = re.compile(r"(?:^|[\s/;&])sleep\s+(\d{1,6})s?\b")
 
@@ -45,6 +47,15 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what=f"{pod.owner.title} is ended after {grace} s: answers that it is writing are cut off",
                 fix="Give it the time of the longest answer (tokens x time per token); drop the line for 30 s.",
             )
+        elif not pod.is_job and (task := _task_time(pod)) is not None and task.value > grace:
+            yield Finding(
+                rule="short-grace",
+                weight=Weight.MEDIUM,
+                path=pod.owner.path,
+                line=task.line,
+                what=f"{pod.owner.title} is ended after {grace} s, and one of its tasks may take {task.value} s",
+                fix=f"Set terminationGracePeriodSeconds to {task.value} and a little more.",
+            )
         elif longest and longest >= grace:
             path = pod.spec if stated is not None else container
             keys = ("terminationGracePeriodSeconds",) if stated is not None else ("lifecycle", "preStop")
@@ -56,6 +67,12 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what=f"{pod.owner.title} is ended after {grace} s, and its preStop alone takes {longest} s",
                 fix=f"Set terminationGracePeriodSeconds to {longest} and the longest answer together.",
             )
+
+
+def _task_time(pod: Pod) -> Number | None:
+    """Seconds that a worker of a queue gives one task."""
+    times = (number_of(words_of_container(container), _TASK_TIME) for container in pod.mains)
+    return next((time for time in times if time is not None), None)
 
 
 def _is_graph(pod: Pod) -> bool:

@@ -23,6 +23,8 @@ _PULL = re.compile(r"ollama (?:pull|run) [\w./-]+:(\d{1,3}(?:\.\d)?)b")
 
 def check(sources: Sources) -> Iterator[Finding]:
     wanted = {str(look(spec, "nodeClassRef", "name")) for _, spec in pools(sources)}
+    classes = {one.name for one in sources.manifests if one.kind == "EC2NodeClass"}
+    wanted |= classes if wanted and not wanted & classes else set()  # a misspelled one is said by another rule
     for manifest in sources.manifests:
         plain = manifest.kind == "EC2NodeClass" and look(manifest.body, "spec", "amiFamily") != "Custom"
         if plain and manifest.name in wanted and not listed(look(manifest.body, "spec", "blockDeviceMappings")):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
+from chipwise.auditor.cloudformation import resources_of
 from chipwise.auditor.commands import Word, value_of, words_of_container, words_of_text
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, is_spot, pods_in, pods_of, words_of
 from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, mapped, whole_number
 from chipwise.auditor.tasks import tasks_of
+from chipwise.auditor.terraform import inner, is_true, rows_of, text_of
 
 _GONE = ("/tmp", "/dev/shm", "/scratch/local", "/local_scratch")
 _RULE = "spot-without-checkpoint"
@@ -19,6 +22,7 @@ _SAVING = (
     *("--checkpoint-path", "--checkpoint_path", "--output-dir", "--output_dir", "--checkpoints"),
     *("--storage-path", "--storage_path"),
 )
+_TO_STORE = re.compile(rf"(?:{'|'.join(_SAVING)})[= ,'\"]+(?:s3|gs|az|abfss|https?)://")
 _TESTS = ("pytest", "ctest", "tox", "nox", "go test")
 _SIGNS = (  # the second row: what is there already is not done again
     *("checkpoint", "ckpt", "resume", "snapshot"),
@@ -44,6 +48,7 @@ def check(sources: Sources) -> Iterator[Finding]:
     for manifest in sources.manifests:
         if manifest.kind in ("MPIJob", "RayJob"):
             yield from _ends_with_pods(manifest)
+    yield from _of_clouds(sources)
     for task in tasks_of(sources):
         for place in _saved_at(task.words) if task.nodes > 1 or "requeue" in task.manifest.body else ():
             if place.text.startswith(_GONE) and "use_spot" not in str(look(task.manifest.body, "resources")):
@@ -66,6 +71,26 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what="the task runs on spot machines, and nothing says that it saves its work",
                 fix="Mount a bucket for checkpoints.",
             )
+
+
+def _of_clouds(sources: Sources) -> Iterator[Finding]:
+    """Machines of Google that are started with a script, and jobs of AWS Batch, both on spot machines."""
+    for block in sources.blocks:
+        kind = block.labels[0] if block.labels and block.type == "resource" else ""
+        schedules = inner(block.body, "scheduling") if kind.startswith("google_compute_instance") else []
+        if any(is_true(one.get("preemptible")) or text_of(one.get("provisioning_model")) == "SPOT" for one in schedules):
+            for number, row in rows_of(sources, block):
+                for place in _saved_at(words_of_text(row.strip(), number)):
+                    if not place.text.startswith(("/mnt/", "/gcs/")):
+                        yield _ephemeral(block.path, Word(place.text, number), block.title)
+    environments = list(resources_of(sources, "AWS::Batch::ComputeEnvironment"))
+    if environments and all(look(one.properties, "ComputeResources", "Type") == "SPOT" for one in environments):
+        for resource in resources_of(sources, "AWS::Batch::JobDefinition"):
+            container = resource.properties.get("ContainerProperties")
+            line = line_of(container, "Command")
+            for place in _saved_at([Word(str(one), line) for one in listed(look(container, "Command"))]):
+                if place.text.startswith(_GONE):
+                    yield _ephemeral(resource.path, place, resource.name)
 
 
 def _ends_with_pods(manifest: Manifest) -> Iterator[Finding]:
@@ -106,7 +131,8 @@ def _lost(pod: Pod) -> Iterator[Finding]:
             for mount in listed(container.get("volumeMounts"))
             if look(volumes.get(str(look(mount, "name"))), "emptyDir") is None
         ]
-        for place in _saved_at(words_of_container(container)):
+        words = words_of_container(container)
+        for place in (*_saved_at(words), *_speaks_of_checkpoints(words)):
             if not (place.text.rstrip("/") + "/").startswith(tuple(remaining)):
                 yield _ephemeral(pod.owner.path, place, pod.owner.title)
     entry = look(pod.owner.body, "spec", "entrypoint")
@@ -121,6 +147,13 @@ def _saved_at(words: Sequence[Word]) -> Iterator[Word]:
         place = value_of(words, (flag,))
         if place and place.text.startswith(("/", "~", "./")) and "$" not in place.text:
             yield place
+
+
+def _speaks_of_checkpoints(words: Sequence[Word]) -> Iterator[Word]:
+    """`--output` says nothing of what it is; a folder of checkpoints does."""
+    place = value_of(words, ("--output", "--out"))
+    if place and place.text.startswith("/") and any(sign in place.text for sign in ("ckpt", "checkpoint")):
+        yield place
 
 
 def _ephemeral(path: str, place: Word, title: str) -> Finding:
@@ -142,4 +175,4 @@ def _is_short(pod: Pod) -> bool:
 
 
 def _saves(text: str) -> bool:
-    return any(sign in text.lower() for sign in _SIGNS)
+    return any(sign in text.lower() for sign in _SIGNS) or _TO_STORE.search(text) is not None

@@ -66,9 +66,17 @@ def _fanned_out(pod: Pod) -> Iterator[Finding]:
     """A template of Argo that a task runs once for each item."""
     name = pod.spec.get("name")
     fans = [one for one in walk(pod.owner.body) if one.get("template") == name and any(key in one for key in _PARALLEL)]
+    volumes = [*listed(look(pod.owner.body, "spec", "volumes")), *listed(pod.spec.get("volumes"))]
+    claims = {str(look(one, "name")) for one in volumes if look(one, "persistentVolumeClaim") is not None}
     for container in pod.mains if name and fans else ():
+        shared = tuple(
+            str(look(mount, "mountPath")).rstrip("/") + "/"
+            for mount in listed(container.get("volumeMounts"))
+            if str(look(mount, "name")) in claims
+        )
         for word in _outputs(words_of_container(container)):
-            if "{{" not in word.text and "$" not in word.text and not word.text.startswith("/"):  # a pod's own disk is its own
+            own_disk = word.text.startswith("/") and not (shared and word.text.startswith(shared))
+            if "{{" not in word.text and "$" not in word.text and not own_disk:
                 yield Finding(
                     rule=_RULE,
                     weight=Weight.HIGH,

@@ -48,6 +48,11 @@ def check(sources: Sources) -> Iterator[Finding]:
             if written and "$" not in written[1] and _loose(written[1]):
                 yield _finding(block.path, number, f"{block.title}: {written[1]} has no fixed version")
     for block in sources.blocks:
+        for settings in inner(block.body, "primary_container") if block.labels[:1] == ("aws_sagemaker_model",) else ():
+            image = text_of(settings.get("image"))
+            if image and "$" not in image and _loose(image):
+                line = line_inside(sources, block, "image")
+                yield _finding(block.path, line, f"{block.title}: {image} has no fixed version")
         for image in inner(block.body, "source_image_reference"):
             if text_of(image.get("version")) == "latest":
                 line = line_inside(sources, block, "version")

@@ -22,6 +22,8 @@ _WITH_VALUE = (
     *("-t", "--target", "-e", "--editable", "--prefix", "--timeout", "--trusted-host", "--python", "--root", "--progress-bar"),
 )
 _STARTED_BY = ("user_data", "user_data_base64", "metadata_startup_script", "custom_data")
+_RAY_OPENED = re.compile(r"""^\s*["']?pip["']?\s*:\s*$""")
+_RAY_ITEM = re.compile(r"""^\s*-\s*["']?([^"'\s#]+)""")
 _RAY_LIST = re.compile(r"""^\s*["']?pip["']?\s*:\s*\[([^\]]*)\]""")
 
 
@@ -47,7 +49,7 @@ def _commands(sources: Sources) -> Iterator[tuple[str, int, str]]:
             text = str(task.manifest.body.get(key) or "")
             yield from ((task.path, line, row) for line, row in _rows(text, line_of(task.manifest.body, key)))
     for block in sources.blocks:
-        if any(key in block.body for key in _STARTED_BY):
+        if any(key in block.body for key in _STARTED_BY) or "startup-script" in str(block.body.get("metadata")):
             yield from ((block.path, number, row) for number, row in rows_of(sources, block))
     for manifest in sources.manifests:
         yield from _ray(manifest)
@@ -70,9 +72,14 @@ def _ray(manifest: Manifest) -> Iterator[tuple[str, int, str]]:
     """Lists of packages of a job of Ray, as if they were installed by hand."""
     spec = manifest.body.get("spec")
     text = str(look(spec, "runtimeEnvYAML") or "") if manifest.kind == "RayJob" else ""
+    listing = False
     for line, row in _rows(text, line_of(spec, "runtimeEnvYAML")):
         if packages := _RAY_LIST.match(row):
             yield manifest.path, line, f"pip install {packages[1].replace(',', ' ')}"
+        item = _RAY_ITEM.match(row)
+        listing = bool(_RAY_OPENED.match(row)) or (listing and item is not None)
+        if listing and item:
+            yield manifest.path, line, f"pip install {item[1]}"
 
 
 def _loose(text: str) -> Iterator[str]:

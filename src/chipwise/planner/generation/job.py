@@ -77,7 +77,6 @@ def ask_of(job: ServingJob, fleet: Fleet, shape: Index, precision: Coded, tp: Ar
         scenario=Coded.of("full"),
         rate=column(0.0),
         replicas=column(1.0),
-        attention_dp=column(1.0),
         traffic=Traffic(
             burstiness=column(job.burstiness), prompt_sigma=column(job.sigmas[0]), answer_sigma=column(job.sigmas[1])
         ),

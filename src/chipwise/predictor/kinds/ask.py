@@ -17,8 +17,8 @@ from chipwise.workload.model.registry import Model
 from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape, Shape
 from chipwise.workload.model.spelled import names_file
 
-_OF_LEARNING = ("chips", "chips_per_node", *SIZES, *LEARNING_OPTIONS, "global_batch", "recompute", "framework")
-_OF_BATCH = ("chips", "chips_per_node", *SIZES, *SERVING_OPTIONS, *LOADS, "engine", "replicas")
+_OF_LEARNING = ("chips", "chips_per_node", "network", *SIZES, *LEARNING_OPTIONS, "global_batch", "recompute", "framework")
+_OF_BATCH = ("chips", "chips_per_node", "network", *SIZES, *SERVING_OPTIONS, *LOADS, "engine", "replicas")
 _OF_SERVING = (*_OF_BATCH, *GOALS, "percentile")
 _OPTIONS = {"train": _OF_LEARNING, "finetune": _OF_LEARNING, "serve": _OF_SERVING, "batch": _OF_BATCH}
 _OTHER_OPTIONS = ("chips",)

@@ -52,15 +52,16 @@ def serve_tokens(
 ) -> GenerationPrediction:
     """`settings` are options by name, `traffic` says how requests vary. Chips alone are split as a plan would split them."""
     chips = settings.get("chips")
-    if chips is not None and "tp" not in settings and "pp" not in settings:
+    if chips is not None and not {"tp", "pp", "ep"} & set(settings):
         settings = _best_split(known, model, chip, settings, wanted, traffic)
         chips = None
-    copy_chips = float(settings.get("tp", 1)) * float(settings.get("pp", 1))
+    wide = _wide_experts(settings)
+    copy_chips = float(wide.get("tp", settings.get("tp", 1))) * float(settings.get("pp", 1))
     if chips is not None and chips % copy_chips:
         text = f"{chips:g} is not a multiple of tp x pp = {copy_chips:g}"
         raise InvalidSettings(Problem("chips", text, None, "multiples of tp x pp"))
-    chosen = {name: settings[key] for key, name in SERVING_OPTIONS.items() if key in settings}
-    load = {name: settings[name] for name in (*LOADS, "engine", "chips_per_node") if name in settings}
+    chosen = {name: settings[key] for key, name in SERVING_OPTIONS.items() if key in settings} | wide
+    load = {name: settings[name] for name in (*LOADS, "engine", "chips_per_node", "network") if name in settings}
     copies = chips / copy_chips if chips is not None else settings.get("replicas", 1.0)
     served = serve(known, model, on=chip, replicas=copies, traffic=traffic, **load, **chosen)
     shares = tuple(sorted({0.5, 0.9, 0.99} | {share_of(percentile) for _, percentile, _ in wanted}))
@@ -83,6 +84,7 @@ def serve_tokens(
             fit=False,
             engine=load.get("engine"),
             chips_per_node=load.get("chips_per_node"),
+            network=load.get("network"),
             **chosen,
         )
         capacity = float(full.metrics["requests_per_s"].value[0])
@@ -111,6 +113,17 @@ def serve_tokens(
     )
 
 
+def _wide_experts(settings: Mapping[str, Any]) -> dict[str, float]:
+    """More chips with experts than share a sequence's attention: experts lie over all of them, attention is data parallel over
+    groups of `tp`."""
+    experts, ways = float(settings.get("ep", 1)), float(settings.get("tp", 1))
+    if experts <= ways * float(settings.get("pp", 1)):
+        return {}
+    if settings.get("pp", 1) > 1 or experts % ways:
+        raise InvalidSettings(Problem("ep", f"{experts:g} is not possible", None, "multiples of tp, without stages"))
+    return {"tp": experts, "attention_dp": experts / ways, "ep": 1.0}
+
+
 def _best_split(
     known: Known,
     model: str,
@@ -130,7 +143,9 @@ def _best_split(
         if tp * pp <= chips and chips // (tp * pp) >= fewest
     ] or [(1, 1, chips)]
     chosen = {name: settings[key] for key, name in SERVING_OPTIONS.items() if key in settings}
-    load = {name: settings[name] for name in ("concurrency", "batch", "engine", "chips_per_node") if name in settings}
+    load = {
+        name: settings[name] for name in ("concurrency", "batch", "engine", "chips_per_node", "network") if name in settings
+    }
     tp, pp, copies = (np.array(column, dtype=np.float64) for column in zip(*splits, strict=True))
     served = serve(
         known,

@@ -73,6 +73,7 @@ def predict_learning(ask: Ask, work: Learning) -> TrainingPrediction | SamplePre
         "chips": chips,
         "framework": options.get("framework"),
         "chips_per_node": options.get("chips_per_node"),
+        "network": options.get("network"),
     }
     if "micro_batch" not in chosen and (micro := _micro_batch(known, model, run, chosen, max(chips // ways, 1.0))) > 1:
         chosen["micro_batch"] = micro

@@ -16,6 +16,7 @@ IMAGES_GIB = 100  # container images of accelerators take tens of GiB, and the s
 SCRATCH_GIB = 100  # beside them, where the machine has no disk of its own
 MOST_TAGS = 40  # of 50 that a resource may have; eksctl, Karpenter and EKS add some of their own
 PRESENT = "nvidia.com/gpu.present"  # what the chart of NVIDIA's device plugin looks for
+MIG_LAYOUT = "nvidia.com/mig.config"  # what the MIG manager of NVIDIA's GPU operator cuts chips by
 
 
 def placed_together(deployment: Deployment) -> bool:
@@ -64,7 +65,17 @@ def check(deployment: Deployment, tool: str) -> None:
 def labels(deployment: Deployment) -> dict[str, str]:
     """What nodes are told about themselves, beside what the cloud tells."""
     node = deployment.node
-    return {PRESENT: "true"} if node.kind == "gpu" and node.vendor == "NVIDIA" and node.accelerated else {}
+    if node.kind != "gpu" or node.vendor != "NVIDIA" or not node.accelerated:
+        return {}
+    return {PRESENT: "true"} | ({MIG_LAYOUT: f"all-{node.profile}"} if node.profile else {})
+
+
+def label_reason(own: Mapping[str, str]) -> str:
+    """Who reads the labels of nodes."""
+    plugin = "The chart of NVIDIA's device plugin runs where it finds the first."
+    if MIG_LAYOUT not in own:
+        return "The chart of NVIDIA's device plugin runs where it finds this."
+    return f"{plugin} The MIG manager of NVIDIA's GPU operator cuts\nchips as the second says; without it nothing does."
 
 
 def taints(deployment: Deployment) -> list[Taint]:

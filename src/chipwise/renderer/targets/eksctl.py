@@ -192,7 +192,7 @@ def _group(deployment: Deployment) -> Object:
         reason = "Images and scratch space: managed groups leave the machine's own disks unused (Karpenter takes them)."
         spec["volumeSize"] = Noted(spec["volumeSize"], reason)
     if own := machines.labels(deployment):
-        spec["labels"] = own
+        spec["labels"] = Noted(own, machines.label_reason(own)) if len(own) > 1 else own
     if taints := machines.taints(deployment):
         entries: list[Yaml] = [{"key": one.key, "value": one.value, "effect": one.effect} for one in taints]
         spec["taints"] = Noted(entries, "Pods that need no accelerator stay on cheaper machines.")

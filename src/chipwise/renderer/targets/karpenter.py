@@ -46,7 +46,7 @@ def node_pool(deployment: Deployment, node_class_name: str = "", rank: int = 0) 
     """Of a load in layers, of the one that comes `rank` after the base."""
     template: Object = {}
     if own := machines.labels(deployment):
-        template["metadata"] = {"labels": Noted(own, "The chart of NVIDIA's device plugin runs where it finds this.")}
+        template["metadata"] = {"labels": Noted(own, machines.label_reason(own))}
     spec: Object = {
         "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": node_class_name or deployment.name},
         "requirements": _requirements(deployment),
@@ -63,24 +63,33 @@ def node_pool(deployment: Deployment, node_class_name: str = "", rank: int = 0) 
 
 
 def _overlays(deployment: Deployment) -> list[Object]:
-    """EC2 counts no chip on machines that have a part of one, so that Karpenter would never start them for a pod that asks."""
-    parts = [one for one in candidates(deployment) if one.share < 1]
-    resource = resource_of(deployment.node)
-    if not parts or resource is None:
+    """EC2 counts no chip on machines that have a part of one, and no slices of chips that will be cut, so that Karpenter would
+    never start them for a pod that asks."""
+    node, resource = deployment.node, resource_of(deployment.node)
+    if resource is None:
         return []
-    types: Object = {"key": MACHINE, "operator": "In", "values": [label_value(one.machine) for one in parts]}
+    capacities: dict[int, list[Yaml]] = {}
+    for machine in candidates(deployment):
+        if node.profile or machine.share < 1:
+            count = machine.chips * node.users_per_chip if node.profile else 1
+            capacities.setdefault(count, []).append(label_value(machine.machine))
+    hidden = "slices of chips that will be cut" if node.profile else "chip on machines with a part of one"
     reason = (
-        "EC2 counts no chip on machines with a part of one: without this no machine comes for a pod that asks for it.\n"
+        f"EC2 counts no {hidden}: without this no machine comes for a pod that asks for it.\n"
         "Needs Karpenter's feature gate NodeOverlay."
     )
-    return [
-        {
-            "apiVersion": "karpenter.sh/v1alpha1",
-            "kind": Noted("NodeOverlay", reason),
-            "metadata": {"name": deployment.name},
-            "spec": {"requirements": [types], "capacity": {resource: "1"}},
-        }
-    ]
+    overlays: list[Object] = []
+    for count, types in capacities.items():
+        wanted: Object = {"key": MACHINE, "operator": "In", "values": types}
+        overlays.append(
+            {
+                "apiVersion": "karpenter.sh/v1alpha1",
+                "kind": Noted("NodeOverlay", reason),
+                "metadata": {"name": deployment.name if len(capacities) == 1 else f"{deployment.name}-{count}"},
+                "spec": {"requirements": [wanted], "capacity": {resource: str(count)}},
+            }
+        )
+    return overlays
 
 
 def _order(deployment: Deployment, rank: int) -> str:

@@ -6,6 +6,8 @@ from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.program_notes import program_note
+from chipwise.renderer.launch.starting import on_one_machine
+from chipwise.renderer.layout import run_machines
 from chipwise.renderer.program_files import Setting, python_files
 from chipwise.renderer.quoting import one_line
 
@@ -25,8 +27,21 @@ def render(deployment: Deployment) -> list[File]:
 
 def _programs(deployment: Deployment) -> str:
     """Who writes what is run: once for each way."""
-    scripts = [stage for stage in deployment.stages or (deployment,) if stage.software.command[:1] == ("python",)]
-    return "\n".join(dict.fromkeys(note for stage in scripts if (note := program_note(stage))))
+    stages = deployment.stages or (deployment,)
+    scripts = [stage for stage in stages if stage.software.command[:1] == ("python",)]
+    notes = [*(program_note(stage) for stage in scripts), *(_places(stage) for stage in stages)]
+    return "\n".join(dict.fromkeys(note for note in notes if note))
+
+
+def _places(stage: Deployment) -> str:
+    """A job over several machines is not started by one `track.py`."""
+    machines = run_machines(stage)
+    if stage.form is not Form.JOB or machines < 2 or stage.node.kind == "tpu":
+        return ""
+    return (
+        f"{_short(stage.title)} runs on {machines} machines: start it on each of them as another target does, and give\n"
+        "what was measured with --measured; track.py alone runs its command on one."
+    )
 
 
 def _short(text: str) -> str:
@@ -43,7 +58,7 @@ def _tags(deployment: Deployment) -> dict[str, str]:
 def _figures(stage: Deployment) -> dict[str, object]:
     return {
         "about": _short(stage.predicted.sentence or stage.description or stage.title),
-        "command": [word.replace("\x00", "") for word in stage.software.command],
+        "command": [word.replace("\x00", "") for word in on_one_machine(stage)],
         "usd_per_hour": round(stage.predicted.usd_per_hour, 6),
         "settings": _settings(stage),
         "predicted": _predicted(stage),

@@ -25,6 +25,20 @@ class ServeAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class MixedAnswer:
+    """The same on machines of several types, in dollars; the ratio is of them."""
+
+    policy: str
+    purchase: str  # the rule that says which machines
+    requests: int
+    within_goal: float
+    replica_hours: float
+    usd: float
+    lost: int  # spot replicas that were taken back while they answered
+    ratio_to_bound: float
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaTimeline:
     """Of one rule on one load, as means over equal parts of it."""
 

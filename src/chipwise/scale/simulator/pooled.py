@@ -7,25 +7,38 @@ follows from C at the end. Requests of one instant begin one after another.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import numpy as np
 
 from chipwise.scale.load import Floats, RequestLoad
 from chipwise.scale.serving import ScaledService
-from chipwise.scale.simulator.scaling import ROUNDING, ReplicaFleet, TickSeen
+from chipwise.scale.simulator.scaling import ROUNDING, TickSeen
+
+
+class CapacityAtEnd(Protocol):
+    """In replicas, also in fractions of them."""
+
+    @property
+    def ready(self) -> float: ...
+
+    @property
+    def starting(self) -> float: ...
 
 
 class PooledQueue:
-    def __init__(self, load: RequestLoad, service: ScaledService, ready: int) -> None:
+    def __init__(self, load: RequestLoad, service: ScaledService, ready: float) -> None:
         self.load, self.service, self.ready = load, service, ready
         self.before = np.concatenate([[0.0], np.cumsum(load.work)])  # work that came before each instant
         self.breaks_s, self.could = [0.0], [0.0]  # C is straight between these
         self.begins = np.empty(len(load.times_s))  # V of every instant
         self.place, self.busy_until = 0, 0.0  # in work that could have been done: when all that came is done
 
-    def end(self, replicas: int) -> None:
+    def end(self, replicas: float) -> None:
         self.ready -= replicas
 
-    def pass_to(self, until_s: float, place: int, became_ready: list[tuple[float, int]]) -> TickSeen:
+    def pass_to(self, until_s: float, place: int, became_ready: Sequence[tuple[float, float]]) -> TickSeen:
         mark, could = len(self.breaks_s) - 1, self.could[-1]
         for ready_s, count in became_ready:
             self._straight_to(ready_s)
@@ -61,7 +74,7 @@ class PooledQueue:
         self.busy_until = float(idle_until[-1] + self.before[place])
         return end - could - idle - max(end - self.busy_until, 0.0)
 
-    def begins_s(self, fleet: ReplicaFleet) -> tuple[Floats, float]:
+    def begins_s(self, fleet: CapacityAtEnd) -> tuple[Floats, float]:
         load, goal_s = self.load, self.service.goal_wait_s
         speed = max(fleet.ready + fleet.starting, 1) * self.service.replica_per_s
         latest = max(float((self.begins + load.work).max(initial=0.0)), self.could[-1])

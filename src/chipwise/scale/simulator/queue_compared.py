@@ -90,4 +90,4 @@ def _used_until(outcome: QueueOutcome, moments_s: np.typing.NDArray[np.float64])
     in_use = np.cumsum(np.concatenate([gpus, -gpus])[order])
     changes_s = changes_s[order]
     until = np.concatenate([[0.0], np.cumsum(in_use[:-1] * np.diff(changes_s))])
-    return np.interp(moments_s, changes_s, until)
+    return np.asarray(np.interp(moments_s, changes_s, until))

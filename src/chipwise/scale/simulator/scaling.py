@@ -140,7 +140,7 @@ def play(
             utilisation=seen.utilisation,
             wait_s=seen.waiting / speed if speed > 0.0 else (service.cold_start_s if seen.waiting else 0.0),
         )
-        if ending := fleet.want(bounded(service, _number(decide(signals)))):
+        if ending := fleet.want(bounded(service, replicas_of(decide(signals)))):
             queue.end(ending)
         paid_for[tick] = fleet.ready + fleet.starting
         if each_tick is not None:
@@ -155,7 +155,7 @@ def play(
     )
 
 
-def _number(replicas: object) -> float:
+def replicas_of(replicas: object) -> float:
     if isinstance(replicas, int | float | np.integer | np.floating) and np.isfinite(replicas):
         return float(replicas)
     raise BadInput(f"The policy answered {str(replicas)[:40]!r} replicas.", remedy="Return a number.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 from chipwise.adapters import state_files
@@ -11,7 +12,7 @@ from chipwise.adapters.http.service_gateway import SEEN, SERVICE, ServiceGateway
 from chipwise.serving.engine import ReplicaRequest
 from chipwise.serving.keys import KeyRing
 from chipwise.serving.service import ReplicaRecord, ServiceDoor, ServiceRecord, ServiceVersion, read_service, written
-from gateway_harness import CHAT, STREAM, Running, post, status
+from gateway_harness import CHAT, STREAM, Running, get, post, status
 from token_server import TokenServer
 
 VERSION = ServiceVersion(1, "command", ReplicaRequest("tiny", "tiny"), 0.0)
@@ -120,6 +121,41 @@ def test_a_service_without_replicas_lets_requests_wait_for_the_first(tmp_path: P
         running.take(service(ReplicaRecord("tiny-1", "j", 1, await server.start())))
         assert status(await waiting) == 200
         await close(running, server)
+
+    asyncio.run(scenario())
+
+
+def test_a_request_to_a_service_that_sleeps_waits_longer_than_others_and_is_counted(tmp_path: Path) -> None:
+    """Its first replica needs longer to start than a request waits for a busy one."""
+
+    async def scenario() -> None:
+        asleep = replace(service(queue_s=0.2), fewest_replicas=0, most_replicas=2, cold_start_s=1.0)
+        running = await opened(tmp_path, asleep)
+        harness = Running(running.gateway, [], running.state.pools[0].pool, running.port, bytearray())
+        assert status(await harness.send(get("/health"))) == 200
+        assert b'"id": "tiny"' in await harness.send(get("/v1/models"))
+        waiting = asyncio.ensure_future(client(running))
+        await asyncio.sleep(0.7)
+        running.look()
+        seen = state_files.read(tmp_path, SEEN)
+        assert seen is not None
+        assert (seen["waiting"], seen["arrived"], seen["answered"]) == (1, 1, 0)
+        server = TokenServer()
+        running.take(replace(asleep, replicas=(ReplicaRecord("tiny-1", "j", 1, await server.start()),)))
+        assert status(await waiting) == 200
+        assert running.state.answered == 1
+        await close(running, server)
+
+    asyncio.run(scenario())
+
+
+def test_a_service_that_does_not_sleep_is_not_healthy_without_replicas(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        running = await opened(tmp_path, service(queue_s=0.2))
+        harness = Running(running.gateway, [], running.state.pools[0].pool, running.port, bytearray())
+        assert status(await harness.send(get("/health"))) == 503
+        assert status(await client(running)) == 429
+        await close(running)
 
     asyncio.run(scenario())
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from chipwise.adapters.serving_engines import command, llama_cpp, sglang, tgi, vllm
+from chipwise.adapters.serving_programs import llama_cpp as program
 from chipwise.api.serving.engines import engine_named, names
 from chipwise.errors import BadInput, ChipwiseError, UnknownName
 from chipwise.serving.engine import ReplicaRequest, ServingMachine
@@ -113,3 +115,21 @@ def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"PK\x03\x04")
     with pytest.raises(BadInput, match="is not a GGUF file"):
         llama_cpp.check(ReplicaRequest(str(path), "model"), CPUS)
+
+
+def test_llama_cpp_from_the_package_answers_embeddings_where_they_are_asked_for() -> None:
+    """With a stand-in for the library, which has a setting for each word."""
+    library = SimpleNamespace(
+        CommonParams=lambda: SimpleNamespace(
+            model=SimpleNamespace(), model_alias=set(), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace()
+        ),
+        llama_pooling_type=SimpleNamespace(LLAMA_POOLING_TYPE_MEAN=1, LLAMA_POOLING_TYPE_LAST=3),
+    )
+    words = ["--model", "tiny.gguf", "--port", "9000", "--threads", "2"]
+    plain = program.parameters(library, program.options_parser().parse_args(words))
+    assert not hasattr(plain, "embedding")
+    with_embeddings = program.parameters(
+        library, program.options_parser().parse_args([*words, "--embeddings", "--pooling", "last"])
+    )
+    assert (with_embeddings.embedding, with_embeddings.pooling_type) == (True, 3)
+    assert with_embeddings.cpuparams.n_threads == 2

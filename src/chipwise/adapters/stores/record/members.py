@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import astuple, dataclass
 
+from chipwise.adapters.stores.record import hoarding
 from chipwise.adapters.stores.record.address import File, read_address
 from chipwise.adapters.stores.record.database import Database
 from chipwise.adapters.stores.record.roles import ROLES
@@ -73,7 +74,16 @@ class Members:
                 "A member can hold up changes to their jobs by others with a prepared transaction, which belongs to no session."
                 " An administrator of the server sets max_prepared_transactions to 0, its default"
             )
+        if hoarding.is_open(self._database):
+            warnings.append(
+                "Every login of the server can take all its locks, so that nobody can connect any more. A superuser of the "
+                "server prevents it: chipwise members protect"
+            )
         return warnings
+
+    def protect(self) -> list[str]:
+        """Takes from everybody in this database what would stop the server; the databases that are still open."""
+        return hoarding.close(self._database)
 
     def close(self) -> None:
         self._database.close()

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 # wing-cfd: hpc on 4 x hpc7a.96xlarge (aws us-east-2, on-demand). Written by chipwise from the plan.
+# wing-cfd runs on 4 machines: start it on each of them as another target does, and give
+# what was measured with --measured; track.py alone runs its command on one.
 # Expected: 60 h (40 h to 3.75 d), $1,728.00, 95.0 kg CO2e.
 """Logs a run to MLflow with what was predicted for it.
 

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 # neuron-pretrain: train on 4 x trn1.32xlarge (aws us-east-1, on-demand). Written by chipwise from the plan.
+# neuron-pretrain runs on 4 machines: start it on each of them as another target does, and give
+# what was measured with --measured; track.py alone runs its command on one.
 # Expected: 40 h (35 h to 52 h), $2,481.50, 210.0 kg CO2e.
 """Logs a run to MLflow with what was predicted for it.
 

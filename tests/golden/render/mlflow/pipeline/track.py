@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 # product-search: pipeline on 2 x g6e.xlarge (aws eu-central-1, on-demand). Written by chipwise from the plan.
+# train runs on 2 machines: start it on each of them as another target does, and give
+# what was measured with --measured; track.py alone runs its command on one.
 """Logs a run to MLflow with what was predicted for it.
 
   python track.py                          run the planned command and measure it

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 # llama-8b-legal: train on 2 x p5.48xlarge (aws eu-north-1, spot). Written by chipwise from the plan.
+# llama-8b-legal runs on 2 machines: start it on each of them as another target does, and give
+# what was measured with --measured; track.py alone runs its command on one.
 # Expected: 40 h (35 h to 52 h), $2,481.50, 210.0 kg CO2e.
 """Logs a run to MLflow with what was predicted for it.
 
