@@ -15,7 +15,8 @@ from pathlib import Path
 from statistics import fmean
 from time import process_time
 
-from chipwise.api.simulation.policies import SpotAnswer, SpotQuestion, simulate_spot
+from chipwise.api.simulation.policies import SpotQuestion, simulate_spot
+from chipwise.scale.simulator.spot_compared import SpotAnswer
 from figure import ROOT, Figure
 
 TRACES = Path(os.environ.get("CHIPWISE_TRACES", ROOT / "build" / "traces"))  # public ones, not part of the repository

@@ -15,7 +15,8 @@ from time import process_time
 from typing import Any
 
 from chipwise.adapters.policy_files import queue_policy
-from chipwise.api.simulation.queueing import QueueAnswer, QueueQuestion, play, queue_scene, simulate_queue
+from chipwise.api.simulation.queueing import QueueQuestion, play, queue_scene, simulate_queue
+from chipwise.scale.simulator.queue_compared import QueueAnswer
 from figure import ROOT, Figure
 
 TRACES = Path(os.environ.get("CHIPWISE_TRACES", ROOT / "build" / "traces"))

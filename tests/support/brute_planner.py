@@ -323,6 +323,8 @@ class Brute:
             return float("inf"), 1.0, 0
         seq, batch = file["sequence_length"], max(round(file["batch_tokens"] / file["sequence_length"]), 1)
         rows = list(_splits(layer, shape.chips * count, shape.chips, part.kind != "tpu", seq, batch))
+        if part.kind == "neuron":  # its software shards the optimiser's state alone and keeps no scores
+            rows = [row for row in rows if row[5] < 3 and row[6] > 0]
         if not rows:
             return float("inf"), 1.0, 0
         tp, pp, cp, ep, dp, shard, recompute, micro = np.array(rows, dtype=np.float64).T

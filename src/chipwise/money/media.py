@@ -30,6 +30,10 @@ class MediaService:
     rows: tuple[MediaPrice, ...]
 
     @property
+    def title(self) -> str:
+        return f"{self.provider} {self.name}"
+
+    @property
     def regions(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for row in self.rows for name in row.regions.split("|") if name))
 

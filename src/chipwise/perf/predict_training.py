@@ -27,7 +27,7 @@ from chipwise.perf.model import Estimate, Joining, Model
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import Groups
 from chipwise.perf.power import Power, power
-from chipwise.perf.published_training import is_loose
+from chipwise.perf.published_training import is_loose, unfused_stacks
 from chipwise.perf.question import Question
 from chipwise.perf.seen import CLASSES, FORMULA
 from chipwise.perf.setup import TrainingSetup
@@ -109,6 +109,7 @@ def usual_framework(ask: Training) -> Coded:
 
 def steps(ask: Training) -> Steps:
     setup, hardware = ask.setup, ask.hardware
+    framework = ask.framework or usual_framework(ask)
     frozen = setup.method.look_up(lambda name: float(name != "full"))
     halves = setup.precision.map(lambda name: name if name in ("fp32", "tf32") else "bf16")
     return Steps(
@@ -131,12 +132,12 @@ def steps(ask: Training) -> Steps:
         norms_again=np.array(NORMS_AGAIN)[setup.recompute.astype(np.intp)],
         frozen=frozen,
         adapted=frozen * setup.targets,
-        loose=(ask.framework or usual_framework(ask)).look_up(lambda name: float(is_loose(name))),
+        loose=framework.look_up(lambda name: float(is_loose(name))),
         dropout=np.zeros(1),
         weight_bytes=setup.precision.look_up(lambda name: WEIGHT_BYTES.get(name, 2.0)),
         packed=setup.method.look_up(lambda name: float(name == "qlora")),
         filled=_UNIT,
-        unfused=1.0 - setup.flash,
+        unfused=np.maximum(1.0 - setup.flash, framework.look_up(lambda name: float(name in unfused_stacks()))),
         offload=np.zeros(1),
     )
 

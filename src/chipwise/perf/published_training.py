@@ -245,6 +245,12 @@ def _attention_only(row: Row, notes: str, stack: Mapping[str, str]) -> bool:
     return stated or row.text("source_repo").startswith("mlcommons/")
 
 
+@cache
+def unfused_stacks() -> frozenset[str]:
+    """Those of `stacks.csv` whose attention writes its scores to memory."""
+    return frozenset(stack["stack"] for stack in stacks().values() if stack["unfused"] == "yes")
+
+
 def is_loose(stack: str, variant: str = "", compiled: str = "") -> bool:
     """Whether a stack runs its blocks kernel by kernel."""
     return (stack in EAGER_STACKS and variant not in ("fused", "unsloth")) or compiled.startswith("eager")

@@ -59,10 +59,13 @@ def plan_work(known: Known, path: str, work: Common, objective: str | None, top:
         plan = with_load(known, path, work, plan)
     if per_use and isinstance(work, Serve) and not work.devices and work.arrival.rate is not None:
         plan = replace(plan, services=_services(known, work, plan, path), notes=(*plan.notes, *_unsold(known, work)))
-    if per_use and isinstance(work, Transcode) and work.duration is not None:
-        from chipwise.planner.services.media import media_services
+    if per_use and isinstance(work, Transcode):
+        from chipwise.planner.services.media import live_note, media_services
 
-        plan = replace(plan, services=media_services(known, work, work.duration, plan.winner))
+        if work.duration is None:
+            plan = replace(plan, notes=(*plan.notes, live_note(known)))
+        else:
+            plan = replace(plan, services=media_services(known, work, work.duration, plan.winner))
     plan = replace(plan, services=_affordable(plan.services, budget_usd(work, plan.per == "month")))
     if per_use:
         plan = with_moving_told(known, work, volume, plan)

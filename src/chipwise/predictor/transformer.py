@@ -151,6 +151,8 @@ def train(
         settings["precision"] = hardware.part.map(lambda name: usual_format(hardware.parts[name]))
     if framework in EAGER_STACKS:
         settings.setdefault("compiled", 0.0)
+    if has_nonzero(hardware.part.look_up(lambda name: float(hardware.parts[name].kind == "neuron"))):
+        settings = {"shard": 1.0, "recompute": float(SELECTIVE), **settings}  # as its software runs
     setup, notes = _training_setup(counts("chips", chips), accumulate, settings)
     setup.check(shape)
     check_context(known, model, "seq", setup.seq if pairs is None else pairs.longest)

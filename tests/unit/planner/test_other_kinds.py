@@ -381,3 +381,15 @@ def test_live_video_is_kept_up_with_as_surely_as_a_latency_goal(session: Session
     found = asked(session, f"kind: transcode\nname: a\nstreams: 40\n{video}")
     assert found.winner is not None
     assert (found.winner.load_chance or 0.0) >= 0.895
+
+
+def test_live_video_says_that_no_managed_price_is_known(session: Session) -> None:
+    """Silence would read as if machines had won against them."""
+    video = "source: {codec: h264, resolution: 1080p, fps: 30}\noutputs: [{codec: h265, resolution: 720p, fps: 30}]\n"
+    said = [note for note in asked(session, f"kind: transcode\nname: a\nstreams: 40\n{video}").notes if "managed" in note]
+    assert said == [
+        (
+            "No price of a managed live service is known, so none stands beside the machines; "
+            "aws Elemental MediaConvert and gcp Transcoder API take files."
+        )
+    ]

@@ -79,6 +79,20 @@ def test_each_risk_is_in_the_line(changes: dict[str, Any], risk: str) -> None:
     assert risk in line
 
 
+@pytest.mark.parametrize("kind", ["transcode", "stream"])
+def test_a_single_machine_of_anything_live_has_no_redundancy(kind: str) -> None:
+    one_machine = replace(with_winner(machines=1), kind=kind)
+    assert risk_line(one_machine) == "Risks: one machine, no redundancy: downtime during restarts."
+    assert risk_line(replace(with_winner(machines=2), kind=kind)) == ""
+    assert risk_line(replace(one_machine, per="job")) == ""
+
+
+def test_video_on_amd_is_encoded_by_another_interface_than_that_of_nvidia() -> None:
+    """No program of theirs is in CUDA; what changes is the encoder that is called."""
+    archive = replace(with_winner(chip="Radeon-Pro-V520", family="AMD RDNA1"), kind="transcode", per="job")
+    assert risk_line(archive) == "Risks: Radeon-Pro-V520 encodes by VA-API or AMF, not by NVENC."
+
+
 def test_one_copy_at_night_is_a_risk_by_day_too() -> None:
     night = OverTime(fewest=1, machine_hours=900.0, always_cost=Cost.of(()), always_kg=1.0)
     line = risk_line(with_winner(replicas=4, machines=4, over_time=night))

@@ -21,6 +21,7 @@ WAITING_S = 30.0  # until the first word or the result: longer than people wait
 UNSURE = 0.895  # probability of keeping the latency goals, below which it is a risk: nothing on offer was surer
 OFTEN = 0.1  # interruptions: fewer are not worth a number
 LONGEST = 220  # letters: three lines of a narrow terminal
+LIVE = ("serve", "transcode", "stream")  # kinds that somebody notices at once when they stop
 STAGE_LONGER = 5  # letters more for every stage of a pipeline
 
 
@@ -92,7 +93,7 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
     if plan.kind == "serve" and _fewest_copies(winner) == 1:
         when = "one copy" if winner.replicas == 1 else "one copy at the quietest hours"
         yield f"{when}, no redundancy: downtime during restarts"
-    elif plan.kind == "serve" and winner.machines == 1:
+    elif winner.machines == 1 and plan.per == "month" and plan.kind in LIVE:
         yield "one machine, no redundancy: downtime during restarts"
     if winner.memory_share is not None and winner.memory_share > FULL_MEMORY:
         yield f"{winner.memory_share:.0%} of a chip's memory is planned for"
@@ -104,7 +105,8 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
     if catalog is not None and catalog.owned(winner.provider, winner.machine, winner.region) is None:
         yield f"that you own {winner.machines} is not stated (`count` in its file)"
     if not winner.needs_porting and winner.family.startswith("AMD"):
-        yield f"{winner.chip} runs ROCm, not CUDA"
+        encodes = plan.kind == "transcode"
+        yield f"{winner.chip} {'encodes by VA-API or AMF, not by NVENC' if encodes else 'runs ROCm, not CUDA'}"
     if winner.is_arm and winner.provider != EDGE:
         yield "its processor is Arm: images for x86 do not start"
 

@@ -40,6 +40,12 @@ def media_services(known: Known, work: Transcode, seconds: float, machines: Choi
     return tuple(sorted(offers, key=lambda offer: (bool(offer.refused), not offer.certain, offer.usd)))
 
 
+def live_note(known: Known) -> str:
+    """Live video: nobody's price is known for it, as that of files is."""
+    names = " and ".join(service.title for service in media_services_of(known.catalog.rows("media")))
+    return f"No price of a managed live service is known, so none stands beside the machines; {names} take files."
+
+
 def _offer(
     known: Known, work: Transcode, service: MediaService, price: MediaBill, seconds: float, machines: Choice | None
 ) -> Service:

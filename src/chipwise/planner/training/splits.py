@@ -23,6 +23,7 @@ from chipwise.planner.values.split import TrainingSplit
 
 WIDEST_TENSOR, DEEPEST_PIPELINE = 8, 16
 MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64)
+STATES = 1  # the ZeRO stage that shards the optimiser's state alone
 LONG = 32768  # tokens of a sequence from which splitting it is worth a try
 
 
@@ -101,8 +102,9 @@ class Splits:
         self._found: dict[tuple[int, int, str, float], SplitSummary] = {}
 
     def of(self, size: int, node: int, kind: str, capacity: float) -> SplitSummary:
-        """Of chips of a kind. Nobody cuts layers into stages on TPUs: their stacks shard instead. What fills a chip's memory to
-        the brim counts only where nothing else fits, and what our own program cannot run only where it could run nothing."""
+        """Of chips of a kind. Nobody cuts layers into stages on TPUs: their stacks shard instead. Neuron's shards the state of
+        the optimiser alone and computes scores of attention again. What fills a chip's memory to the brim counts only where
+        nothing else fits, and what our own program cannot run only where it could run nothing."""
         first, last = self._bounds[size]
         if first == last:
             return SplitSummary(0, np.zeros(0, dtype=np.intp), 0.0)
@@ -113,6 +115,8 @@ class Splits:
             possible = table[:, TP] <= node
             if kind == "tpu":
                 possible &= table[:, PP] == 1
+            elif kind == "neuron":
+                possible &= (table[:, SHARD] <= STATES) & (table[:, RECOMPUTE] >= min(SELECTIVE, max(self._job.recompute)))
             preferred = [possible & self._runs_as_it_is(table, capacity)] if self._job.by_recipe and kind == "gpu" else []
             fitting = np.zeros(0, dtype=np.intp)
             for rows, room in product([*preferred, possible], (FULL_MEMORY * capacity, capacity)):
