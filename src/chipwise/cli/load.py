@@ -70,7 +70,7 @@ def load(ctx: click.Context, /, target: str, trace: Path | None, as_json: bool, 
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.cli.progress import progress
-    from chipwise.views.load_test import result_view
+    from chipwise.views.load_result import result_view
 
     options = LoadOptions(trace=None if trace is None else str(trace), **settings)
     report.check(target if is_workload(target) else None)

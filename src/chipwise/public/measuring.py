@@ -123,7 +123,7 @@ class MeasureVerbs(Opened):
         from chipwise.api import report
         from chipwise.api.measure.load import LoadOptions, measured
         from chipwise.units import parse_goal, parse_seconds
-        from chipwise.views.load_test import result_view
+        from chipwise.views.load_result import result_view
 
         def seconds(value: str | float | None) -> float | None:
             return None if value is None else parse_seconds(value)
