@@ -127,7 +127,7 @@ def scaling_words(
         return [f"{none}: a limit allows none, or more would not pay."]
     larger = [point for point in curve if point.chips > total]
     shown = [point for point in larger if point.chips in (2 * total, 4 * total)] or larger[-1:]
-    steps = []
+    steps: list[str] = []
     for point in shown:
         share = own.work_s * total / (point.work_s * point.chips)
         times = f"{point.chips / total:g}x" if point.chips in (2 * total, 4 * total) else ""
