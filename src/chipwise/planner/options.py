@@ -14,6 +14,7 @@ from chipwise.countries import country_of, spellings
 from chipwise.errors import BadInput, InvalidFile, UnknownName
 from chipwise.files.source import read_text, read_yaml
 from chipwise.spelling import nearest
+from chipwise.workload.common import usual_name
 from chipwise.workload.goals import USUAL_PERCENTILE
 from chipwise.workload.measured import read_line
 
@@ -135,7 +136,7 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
         )
     kind = kinds[0]
     _refuse_foreign(kind, options)
-    work: dict[str, Any] = {"kind": kind, "name": _workload_name(model, kind), "model": model}
+    work: dict[str, Any] = {"kind": kind, "name": usual_name(model, kind), "model": model}
     if kind == "serve":
         day = {name: options[name] for name in DAY if options.get(name) is not None}
         lengths = {} if _has_no_tokens(model, models) else {"input": "--input", "output": "--output"}
@@ -163,12 +164,6 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
     elif options.get("precision"):
         work["precision"] = options["precision"]
     return yaml.safe_dump(work, sort_keys=False)
-
-
-def _workload_name(model: str, kind: str) -> str:
-    """What reports and deployments call it: the model's name and what is done with it, in letters that names may have."""
-    name = re.sub(r"[^a-z0-9]+", "-", model.rpartition("/")[2].lower()).strip("-")[:40]
-    return f"{name}-{kind}" if name[:1].isalpha() else f"model-{name}-{kind}".replace("--", "-")
 
 
 def _as_list(value: str | Sequence[str] | None) -> Sequence[str]:

@@ -28,7 +28,7 @@ _OPTION = re.compile(
     r"(?: (?P<value>[\w.]+=(?:\[[^\]]*\]|\{[^}]*\}|[^\s;]*[^\s,;.])"  # clouds=[aws]
     r"|\$?\d[\w.%-]*\b|[A-Z]{2,}[A-Z=,]*\b"  # 50k, CHIP
     r"|(?:(?<=--to )|(?<=--market )|(?<=--commit )|(?<=--precision )|(?<=--cloud )|(?<=--chip )|(?<=--shape ))"
-    r"(?!(?:and|or|is|are|in|to|with|does|goes)\b)[a-z][a-z0-9-]*))?"  # kubernetes, any, fp8
+    r"(?!(?:and|or|is|are|in|to|with|does|goes)\b)[A-Za-z][A-Za-z0-9-]*(?:,[A-Za-z][A-Za-z0-9-]*)*))?"  # kubernetes, aws,gcp
 )
 
 

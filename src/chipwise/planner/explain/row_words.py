@@ -46,11 +46,11 @@ def brief(choice: Choice, per: str) -> str:
 
 
 def _pace(low: float, middle: float, high: float, unit: str) -> str:
-    """So many a second; of what comes seldom, one in so long."""
+    """So many a second; of what comes seldom, one every so long: several may run at once."""
     wide = high > low * 1.01
     if middle < SELDOM:
         span = f" ({duration(1 / high)}-{duration(1 / low)})" if wide else ""
-        return f"1 {unit.removesuffix('s')} in {duration(1 / middle)}{span}"
+        return f"1 {unit.removesuffix('s')} every {duration(1 / middle)}{span}"
     return f"{count(middle)} {unit}/s{f' ({count(low)}-{count(high)})' if wide else ''}"
 
 

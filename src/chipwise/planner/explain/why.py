@@ -177,7 +177,7 @@ _EXAMPLES = (
 
 
 def subject_of(known: Known, fleet: Fleet, name: str) -> Subject:
-    """A provider, chip, machine, region or country, or a family of chips, in this order."""
+    """A provider, chip, machine, region or country, a family of chips, or your own machines, in this order."""
     names, catalog = known.names, fleet.catalog
     text = name.strip()
     everywhere = np.ones(len(catalog.regions), dtype=bool)
@@ -197,6 +197,11 @@ def subject_of(known: Known, fleet: Fleet, name: str) -> Subject:
         return Subject(
             f"{'region' if len(regions) == 1 else 'regions'} {title}", np.ones(len(catalog.machines), dtype=bool), inside
         )
+    if names.means_own(text):
+        mask = np.array([bool(one.owned) for one in catalog.machines], dtype=bool)
+        if not mask.any():
+            names.provider(text)  # says how machines of one's own are added
+        return Subject("your own machines", mask, everywhere)
     return Subject(*_family(known, fleet, text), everywhere)
 
 
