@@ -34,6 +34,27 @@ _OF_KIND: Mapping[str, tuple[str, ...]] = {  # options that say something of eac
     "batch": ("samples", "input", "output", "steps", "precision", "deadline", "confidence", "budget"),
 }
 _OPTIONS = tuple(dict.fromkeys(option for options in _OF_KIND.values() for option in options))
+OPTION_FIELDS: Mapping[str, tuple[str, ...]] = {  # by option: fields that it sets
+    "rps": ("arrival.rate",),
+    "peak": ("arrival.peak",),
+    "low": ("arrival.low",),
+    "shape": ("arrival.shape",),
+    "input": ("input_tokens",),
+    "output": ("output_tokens",),
+    "steps": ("steps",),
+    "tokens": ("tokens",),
+    "samples": ("samples", "items"),
+    "seq": ("sequence_length",),
+    "finetune": ("method",),
+    "precision": ("precision", "limits.precision"),
+    "ttft": ("goals.ttft",),
+    "tpot": ("goals.tpot",),
+    "latency": ("goals.latency",),
+    "deadline": ("goals.deadline",),
+    "confidence": ("goals.confidence",),
+    "users_in": ("traffic",),
+    "budget": ("goals.budget",),
+}
 LISTS = ("clouds", "regions", "countries", "residency", "compliance", "chips", "precision", "purchase", "where", "requires")
 _EXAMPLES = {"--rps": "10", "--input": "1000", "--output": "300", "--samples": "50k"}
 _EXAMPLE = "clouds=aws,gcp or interruptible=false"
@@ -140,7 +161,10 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
     if kind == "serve":
         day = {name: options[name] for name in DAY if options.get(name) is not None}
         lengths = {} if _has_no_tokens(model, models) else {"input": "--input", "output": "--output"}
-        needed = _needed(options, {**({} if day else {"rps": "--rps"}), **lengths})
+        wanted = {**({} if day else {"rps": "--rps"}), **lengths}
+        if models is not None and any(not options.get(name) for name in wanted):
+            _refuse_unknown(model, models)  # before more is asked about it
+        needed = _needed(options, wanted)
         work["arrival"] = _day(day, options) if day else {"rate": needed["rps"]}
         work |= {f"{side}_tokens": options[side] for side in ("input", "output") if options.get(side)}
         if countries := [known_country(name) for name in items(_as_list(options.get("users_in")))]:
@@ -168,6 +192,14 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
 
 def _as_list(value: str | Sequence[str] | None) -> Sequence[str]:
     return (value,) if isinstance(value, str) else value or ()
+
+
+def _refuse_unknown(model: str, models: Registry) -> None:
+    """A model that nobody knows by this name; one in a file is looked at where it is read."""
+    from chipwise.workload.model.spelled import names_file
+
+    if not names_file(model) and "/" not in model:
+        models.find(model)
 
 
 def _has_no_tokens(model: str, models: Registry | None) -> bool:

@@ -23,7 +23,7 @@ GERMAN = {"traffic": {"DE": "100%"}}
 
 
 def answers(plan: cw.Plan | cw.NoPlan) -> str:
-    return " ".join(one["told"] for one in plan.to_dict()["answers"])
+    return " ".join(one["text"] for one in plan.to_dict()["answers"])
 
 
 def test_german_traffic_is_not_placed_in_oregon(session: cw.Session) -> None:
@@ -46,7 +46,7 @@ def test_without_traffic_nothing_is_said_of_the_network(session: cw.Session) -> 
 def test_what_standing_farther_away_would_save_is_told_and_can_be_had(session: cw.Session) -> None:
     limits = {"clouds": ["aws"], "chips": ["l4", "a10g"], "purchase": ["on-demand"]}
     near = session.plan({**CHAT, **GERMAN}, limits=limits)
-    (told,) = [turn["told"] for turn in near.to_dict()["turns"] if turn["what"] == "farther away"]
+    (told,) = [turn["text"] for turn in near.to_dict()["turns"] if turn["what"] == "farther away"]
     trip = told.partition("limits.round_trip: ")[2].partition(" ")[0]
     far = session.plan({**CHAT, **GERMAN}, limits={**limits, "round_trip": trip})
     assert far.best.usd < near.best.usd

@@ -114,7 +114,9 @@ def time_parts(choice: Choice) -> str:
 
 def running(choice: Choice) -> list[tuple[str, str]]:
     """How to run a choice, by name: the split, memory, time, checkpoints, where the data lies, what a unit costs."""
-    entries = {name: str(value) for name, value in choice.split.as_dict().items() if value not in (0, 1) or name == "tp"}
+    entries: dict[str, object] = {
+        name: value for name, value in choice.split.as_dict().items() if value not in (0, 1) or name == "tp"
+    }
     if isinstance(choice.split, TrainingSplit):
         entries["recompute"] = _RECOMPUTE[choice.split.recompute]
     split = ", ".join(_way(name, value) for name, value in entries.items())

@@ -15,6 +15,7 @@ import numpy as np
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.machine import Machine
+from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.errors import UnknownName
 from chipwise.planner.fleet import Fleet
 from chipwise.planner.limits import Mask, Refused, allowed
@@ -198,7 +199,9 @@ def subject_of(known: Known, fleet: Fleet, name: str) -> Subject:
             f"{'region' if len(regions) == 1 else 'regions'} {title}", np.ones(len(catalog.machines), dtype=bool), inside
         )
     if names.means_own(text):
-        mask = np.array([bool(one.owned) for one in catalog.machines], dtype=bool)
+        owned = np.frombuffer(catalog.offers.purchase, dtype=np.int8) == PURCHASES.index(Purchase.OWNED)
+        mask = np.zeros(len(catalog.machines), dtype=bool)
+        mask[np.frombuffer(catalog.offers.machine, dtype=np.int32)[owned]] = True
         if not mask.any():
             names.provider(text)  # says how machines of one's own are added
         return Subject("your own machines", mask, everywhere)
