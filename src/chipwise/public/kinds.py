@@ -96,7 +96,7 @@ class _Described(_Metaclass):
                     default=Parameter.empty if fields[name].is_required() else fields[name].get_default(),
                 )
                 for name in names
-                if fields[name].is_required() or name == "name"
+                if fields[name].is_required()
             ]
             + [Parameter("fields", Parameter.VAR_KEYWORD)]
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
+from pydantic.config import JsonDict
 
 from chipwise.workload.data import Data, Labels, Name, Traffic
 from chipwise.workload.goals import Goals, Text
@@ -45,10 +46,15 @@ def usual_name(model: object, kind: str) -> str:
     return f"{name}-{kind}" if name[:1].isalpha() else f"model-{name}-{kind}".replace("--", "-")
 
 
+def _without_default(schema: JsonDict) -> None:
+    """A name that is not given follows from the rest."""
+    schema.pop("default", None)
+
+
 class Common(Section):
     """What every workload may say about itself."""
 
-    name: Name = ""
+    name: Name = Field(default="", json_schema_extra=_without_default)
     """What reports and deployments call it; unless given, the model and what is done with it, such as llama-3-1-8b-serve."""
     description: Text | None = None
     labels: Labels = Labels()

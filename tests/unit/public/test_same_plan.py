@@ -137,7 +137,5 @@ def test_a_pipeline_takes_workloads_as_stages() -> None:
     serve = cw.Serve(model="llama-3.1-8b", arrival="1 req/s", input_tokens=500, output_tokens=100)
     made = cw.Pipeline(stages=[tune, serve])
     assert [stage.name for stage in made.stages] == ["llama-3-1-8b-finetune", "llama-3-1-8b-serve"]
-    text = (
-        "kind: pipeline\nname: x\nstages:\n- {kind: finetune, name: finetune, model: llama-3.1-8b, method: lora, tokens: 10M}\n"
-    )
+    text = "kind: pipeline\nstages:\n- {kind: finetune, model: llama-3.1-8b, method: lora, tokens: 10M}\n"
     assert made.stages[0].model_dump() == parse(text).model_dump()["stages"][0]
