@@ -144,5 +144,4 @@ class Objective(click.Choice[str]):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            error.message += objective_hint(str(value))
-            raise
+            raise click.BadParameter(f"{error.message}{objective_hint(str(value))}", ctx=ctx, param=param) from error

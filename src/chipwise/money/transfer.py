@@ -232,7 +232,7 @@ class Gravity:
         free, own = ((0.0, 0.0),), provider in self._on_site
         if origin.kind == "own site" and not own:
             bands, assumed, beyond = self._internet(provider, region, None)
-            return Path("own site", bands, self._request(provider, _READ), assumed, beyond)
+            return Path("own site", bands, usd_per_file=self._request(provider, _READ), assumed=assumed, beyond=beyond)
         if origin.kind != "cloud":
             return Path("in place", free, 0.0, ())
         if own:
@@ -290,10 +290,10 @@ class Gravity:
         country = self._countries.get((provider, region))
         internet, assumed, beyond = self._internet(origin.provider, origin_region, country)
         if origin.provider != provider:
-            return Path("other cloud", internet, per_file, (*assumptions, *assumed), beyond)
+            return Path("other cloud", internet, usd_per_file=per_file, assumed=(*assumptions, *assumed), beyond=beyond)
         inside, assumed_inside = self._between_regions(origin.provider, origin_region)
         if inside >= internet[0][1]:  # nobody need pay more inside a cloud than out of it
-            return Path("other region", internet, per_file, (*assumptions, *assumed), beyond)
+            return Path("other region", internet, usd_per_file=per_file, assumed=(*assumptions, *assumed), beyond=beyond)
         return Path("other region", ((0.0, inside),), per_file, (*assumptions, *assumed_inside))
 
     def _moved(self, path: Path, size_bytes: float, file_bytes: float | None) -> Transfer:
