@@ -44,15 +44,11 @@ def answers(plan: Plan, targets: Asked) -> tuple[Answer, ...]:
     if winner is None:
         return _nothing(plan)
     curve = scale_curve(plan.rows, winner) if plan.per == "job" else []
-<<<<<<< HEAD
     if plan.per == "job":
-        scales = scaling_words(winner, curve, own_count(plan.rows, winner), targets.most_machines)
+        owned = own_count(plan.rows, winner)
+        scales = scaling_words(winner, curve, owned, targets.most_chips, targets.most_machines)
     else:
         scales = _load(plan, winner, targets)
-=======
-    owned = own_count(plan.rows, winner)
-    scales = scaling_words(winner, curve, owned, targets.most_chips) if plan.per == "job" else _load(plan, winner, targets)
->>>>>>> main
     texts = {
         PARALLEL: _side_by_side(plan, winner, targets) if plan.per == "month" else _parallel(plan.rows, winner, targets),
         _goal_name(plan): _latency(plan, winner, targets),

@@ -115,15 +115,14 @@ def linear_words(share: float) -> str:
 
 
 def scaling_words(
-<<<<<<< HEAD
-    winner: Choice, curve: Sequence[Point], count: int | None = None, most_machines: float = math.inf
+    winner: Choice,
+    curve: Sequence[Point],
+    count: int | None = None,
+    most_chips: float | None = None,
+    most_machines: float = math.inf,
 ) -> list[str]:
-    """`count`: of the winner's machines that somebody owns; `most_machines`: that a plan takes unasked."""
-=======
-    winner: Choice, curve: Sequence[Point], count: int | None = None, most_chips: float | None = None
-) -> list[str]:
-    """`count`: of the winner's machine that the user owns; `most_chips`: that the workload's limits allow."""
->>>>>>> main
+    """`count`: of the winner's machine that the user owns; `most_chips`: that the workload's limits allow; `most_machines`:
+    that a plan takes unasked."""
     total = winner.chips * winner.machines
     own = next((point for point in curve if point.chips == total), None)
     if count is not None and (own is None or curve[-1].chips <= total):
@@ -132,23 +131,11 @@ def scaling_words(
         if most_chips is not None and 2 * total > most_chips:
             return [f"limits.chip_count allows at most {most_chips:g} chips: what more would bring was not tested."]
         none = f"{winner.provider} has no candidate with more than {total} {winner.chip} and the same purchase option"
-<<<<<<< HEAD
-        return [f"{none}: a limit allows none, or more would not pay."]
+        return [f"{none}."]
     larger = [point for point in curve if point.chips > total]
     shown = [point for point in larger if point.chips in (2 * total, 4 * total)] or larger[-1:]
     steps: list[str] = []
     for point in shown:
-=======
-        return [f"{none}."]
-    steps = []
-    for times in (2, 4):
-        point = next((point for point in curve if point.chips == times * total), None)
-        if point is not None:
-            share = own.work_s / (point.work_s * times)
-            steps.append(f"{times}x the chips: {_stretch(point, share)}")
-    if not steps:
-        point = curve[-1]
->>>>>>> main
         share = own.work_s * total / (point.work_s * point.chips)
         times = f"{point.chips / total:g}x" if point.chips in (2 * total, 4 * total) else ""
         name = times if times and steps else f"{times} the chips" if times else f"{point.chips:g} chips"
