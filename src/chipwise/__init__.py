@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     members = _DEFAULT.members
     members_add = _DEFAULT.members_add
     members_remove = _DEFAULT.members_remove
+    members_protect = _DEFAULT.members_protect
     places = _DEFAULT.places
     places_allow = _DEFAULT.places_allow
     places_refuse = _DEFAULT.places_refuse
@@ -182,6 +183,7 @@ _VERBS = (
     "members",
     "members_add",
     "members_remove",
+    "members_protect",
     "places",
     "places_allow",
     "places_refuse",
@@ -346,6 +348,7 @@ __all__ = [
     "members",
     "members_add",
     "members_remove",
+    "members_protect",
     "models",
     "offers",
     "open",

@@ -13,6 +13,7 @@ from chipwise.adapters.stores.record import queue_bounds
 from chipwise.adapters.stores.record.grants import Grant, connect_grants
 from chipwise.adapters.stores.record.members import Member, connect_members
 from chipwise.errors import BadInput, TryLater
+from chipwise.runner.bounds import MOST_QUEUED, MOST_QUEUED_BYTES
 from chipwise.runner.events import Over, Wished
 from chipwise.runner.job import Phase, Spec, Wish
 from chipwise.runner.record import Change
@@ -42,9 +43,7 @@ def team(postgres: Server, new_database: Callable[[], str]) -> Iterator[Team]:
     grants.close()
     with psycopg.connect(team.url("admin"), autocommit=True, options="-c search_path=chipwise") as admin:
         check = queue_bounds.CHECK.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
-        admin.execute(
-            check.replace(f"{queue_bounds.MOST_QUEUED} ", f"{FEW} ").replace(f"{queue_bounds.MOST_QUEUED_BYTES} ", f"{SMALL} ")
-        )
+        admin.execute(check.replace(f"{MOST_QUEUED} ", f"{FEW} ").replace(f"{MOST_QUEUED_BYTES} ", f"{SMALL} "))
     yield team
     team.close()
 

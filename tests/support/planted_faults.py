@@ -19,6 +19,7 @@ _NO_TOOL = ("templates not rendered: helm is not installed", "patches not applie
 _MARK = re.compile(r"[ \t]*#! (.*)$", re.MULTILINE)
 
 # Marks of parts that were written before anybody looked at the rules, and the rules that say the same.
+UNCOVERED = {"queue-name", "cold-start"}  # planted faults that no rule names: they count as missed
 SAME = {
     "image-latest": ("unpinned-image",),
     "plain-secret": ("open-secrets",),
@@ -92,8 +93,6 @@ SAME = {
     "host-memory": ("model-memory", "machine-size"),
     "listens-on-localhost": ("port-mismatch",),
     "amd-groups": ("device-rights",),
-    "queue-name": ("missing-object",),
-    "cold-start": ("short-startup",),
     "missing-env": ("missing-object",),
     "overlapping-runs": ("job-policy",),
     "public-bucket": ("open-network",),

@@ -96,6 +96,17 @@ class UpkeepVerbs(JobVerbs):
 
         membership.remove(self.api, login, team, role, place)
 
+    def members_protect(self) -> list[str]:
+        """Keep any login from stopping a team's database by its locks; names other databases of the server that are still open.
+
+        The address of the record must name a superuser of the server.
+
+        >>> cw.members_protect()
+        """
+        from chipwise.api.running import membership
+
+        return membership.protect(self.api)
+
     def places(self) -> Table:
         """Where you may run jobs of a team's record, and what you opened to others.
 

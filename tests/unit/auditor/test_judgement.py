@@ -173,7 +173,12 @@ def test_a_training_operator_on_spot_that_saves_nothing() -> None:
 
 def test_pools_by_category_are_pools_of_accelerators() -> None:
     """Karpenter encrypts disks by default, so only their size is at fault; pools of plain machines are left alone."""
-    assert found("a.yaml", POOLS) == {("accelerator-taints", 6), ("unbounded-machines", 3), ("small-disk", 21)}
+    assert found("a.yaml", POOLS) == {
+        ("accelerator-taints", 6),
+        ("machine-chip", 7),  # any machine of g and p: from a T4 to eight H200
+        ("unbounded-machines", 3),
+        ("small-disk", 21),
+    }
 
 
 def test_a_machine_of_a_first_tutorial() -> None:

@@ -9,8 +9,7 @@ import pytest
 from chipwise.auditor.auditing import audit
 from planted_faults import BUILT_PARTS, PARTS, cases, score
 
-# What no rule says of `eighth`: it needs what a file does not tell (the port of an image, whether a cold start matters), or is
-# a habit. Rules that would say it alone would follow one file.
+# A floor that keeps what is found. The goal of 95% is not reached on the eighth part: 93%, of which 52% at first sight.
 LEAST = {"eighth": 0.92}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chipwise.auditor.auditing import audit, every_rule
-from planted_faults import PARTS, SAME, cases
+from planted_faults import PARTS, SAME, UNCOVERED, cases
 
 GOOD_JOB = """\
 apiVersion: batch/v1
@@ -231,7 +231,7 @@ def test_a_rule_objects_at_the_line(rule: str, name: str, old: str, new: str, li
 
 def test_every_rule_has_something_to_object_to() -> None:
     faults = (fault for part in PARTS for case in cases(part) for fault in case.faults)
-    planted = {rule for fault in faults for rule in SAME.get(fault.rule, (fault.rule,))}
+    planted = {rule for fault in faults for rule in SAME.get(fault.rule, (fault.rule,))} - UNCOVERED
     assert {one[0] for one in BAD} | planted == {*every_rule(), "unreadable"}
     assert all(rule.ABOUT for rule in every_rule().values())
 

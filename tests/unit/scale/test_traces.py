@@ -33,7 +33,8 @@ def test_regular_times_say_how_long_a_tick_is() -> None:
     for times in (("0", "600", "1200", "1800"), [f"2026-03-01T10:{minute:02d}:00" for minute in (0, 10, 20, 30)]):
         table = "time,available\n" + "".join(f"{time},{flag}\n" for time, flag in zip(times, COUNTS, strict=True))
         read = read_series("trace", table.encode())
-        assert (read.available.tolist(), read.tick_h) == ([False, True, True, False], pytest.approx(1 / 6))
+        assert read.available.tolist() == [False, True, True, False]
+        assert read.tick_h == pytest.approx(1 / 6)
 
 
 def test_a_tick_between_irregular_times_is_available_where_every_number_in_it_is() -> None:
@@ -45,7 +46,8 @@ def test_a_tick_between_irregular_times_is_available_where_every_number_in_it_is
 def test_machines_that_come_and_go_are_counted() -> None:
     moves = b"0,add,a\n600000,add,b\n1200000,remove,a\n1800000,remove,b\n3000000,add,c\n3600000,add,d\n"
     read = read_series("trace", moves)
-    assert (read.available.tolist(), read.tick_h) == ([True, True, True, False, False, True], pytest.approx(1 / 6))
+    assert read.available.tolist() == [True, True, True, False, False, True]
+    assert read.tick_h == pytest.approx(1 / 6)
 
 
 def test_a_table_of_something_else_is_no_series() -> None:

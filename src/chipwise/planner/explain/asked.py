@@ -36,6 +36,7 @@ def asked_of(known: Known, work: Common, per: str) -> Asked:
         sure_enough=work.goals.sure_enough,
         stated=work.goals.confidence is not None,
         headroom=work.headroom if isinstance(work, Serve) else 0.0,
+        most_chips=work.limits.chip_count.max,
         splits=work.parallel if isinstance(work, Hpc) else 1.0,
     )
 

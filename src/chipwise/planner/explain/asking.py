@@ -30,6 +30,7 @@ PARALLEL, LATENCY, DEADLINE, SCALING, BUDGET = (
     "How does it scale?",
     "Budget:",
 )
+GAINS = 1.1  # times as fast: with less than that, more chips bring nothing
 WELL, HARDLY = 0.7, 0.4  # of linear: from here on a job is called parallel enough, and below this hardly parallel
 _OF_TIME = (Obstacle.LATENCY, Obstacle.DEADLINE, Obstacle.DEADLINE_AND_BUDGET)
 _OF_MONEY = (Obstacle.BUDGET, Obstacle.DEADLINE_AND_BUDGET)
@@ -43,7 +44,8 @@ def answers(plan: Plan, targets: Asked) -> tuple[Answer, ...]:
     if winner is None:
         return _nothing(plan)
     curve = scale_curve(plan.rows, winner) if plan.per == "job" else []
-    scales = scaling_words(winner, curve, own_count(plan.rows, winner)) if plan.per == "job" else _load(plan, winner, targets)
+    owned = own_count(plan.rows, winner)
+    scales = scaling_words(winner, curve, owned, targets.most_chips) if plan.per == "job" else _load(plan, winner, targets)
     texts = {
         PARALLEL: _side_by_side(plan, winner, targets) if plan.per == "month" else _parallel(plan.rows, winner, targets),
         _goal_name(plan): _latency(plan, winner, targets),
@@ -73,17 +75,18 @@ def _parallel(rows: Rows | None, winner: Choice, targets: Asked) -> list[str]:
     limit = [f"{targets.splits * 100:.4g}% of it can be split: never more than {ceiling:,.0f}x."] if targets.splits < 1 else []
     fewest = curve[0] if curve else None
     if fewest is None or len(curve) == 1:
-        return [
-            f"Not known: {winner.provider} has candidates with {total} {winner.chip} only, so scaling was not tested.",
-            *limit,
-        ]
+        cause = f"{winner.provider} has candidates with {total} {winner.chip} only"
+        if targets.most_chips is not None and 2 * total > targets.most_chips:
+            cause = f"limits.chip_count allows at most {targets.most_chips:g} chips"
+        return [f"Not known: {cause}, so scaling was not tested.", *limit]
     if fewest.chips >= total:
         larger = next((point for point in curve if point.chips >= 2 * total), curve[-1])
         gain, share = fewest.work_s / larger.work_s, larger.chips / fewest.chips
         fewest_text = (
             "the smallest number on offer" if total <= _least_sold(rows, winner) else "the smallest number that does it"
         )
-        text = f"{_word(gain / share)}: {total} {winner.chip} is {fewest_text}; {share:.3g}x as many"
+        word = "No" if gain < GAINS else _word(gain / share)
+        text = f"{word}: {total} {winner.chip} is {fewest_text}; {share:.3g}x as many"
         return [f"{text} are {gain:.2f}x as fast.", *limit]
     gain, share = fewest.work_s / winner.work_s, total / fewest.chips
     text = f"{_word(gain / share)}: the {total} {winner.chip} are {amount(gain)}x as fast as {fewest.chips:g}, the fewest known"

@@ -106,14 +106,19 @@ def linear_words(share: float) -> str:
     return f"{share:.0%} of linear{', each chip has less to hold' if share >= 1.05 else ''}"
 
 
-def scaling_words(winner: Choice, curve: Sequence[Point], count: int | None = None) -> list[str]:
+def scaling_words(
+    winner: Choice, curve: Sequence[Point], count: int | None = None, most_chips: float | None = None
+) -> list[str]:
+    """`count`: of the winner's machine that the user owns; `most_chips`: that the workload's limits allow."""
     total = winner.chips * winner.machines
     own = next((point for point in curve if point.chips == total), None)
     if count is not None and (own is None or curve[-1].chips <= total):
         return [f"You own {counted(count, 'such machine', 'such machines')}: more would be rented, or bought."]
     if own is None or curve[-1].chips <= total:
+        if most_chips is not None and 2 * total > most_chips:
+            return [f"limits.chip_count allows at most {most_chips:g} chips: what more would bring was not tested."]
         none = f"{winner.provider} has no candidate with more than {total} {winner.chip} and the same purchase option"
-        return [f"{none}: a limit allows none, or more would not pay."]
+        return [f"{none}."]
     steps = []
     for times in (2, 4):
         point = next((point for point in curve if point.chips == times * total), None)
