@@ -29,6 +29,21 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
     return tuple(dict.fromkeys(close + sorted(starts, key=len)))[:count]
 
 
+_OBJECTIVES = {
+    "time": ("speed", "fast", "fastest", "performance", "latency", "duration", "throughput"),
+    "cost": ("price", "money", "usd", "cheap", "cheapest", "budget"),
+    "carbon": ("co2", "co2e", "green", "emissions", "energy", "power"),
+    "balanced": ("balance", "all", "both", "tradeoff"),
+}
+
+
+def objective_hint(word: str) -> str:
+    """` Did you mean time?` of a word for an objective that goes by another name."""
+    name = next((name for name, words in _OBJECTIVES.items() if fold(word) in words), None)
+    near = (name,) if name else nearest(word, _OBJECTIVES, 1)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
 OTHER_NAMES = {
     "provider": "cloud",
     "cloud": "provider",

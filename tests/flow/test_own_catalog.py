@@ -66,7 +66,7 @@ def test_a_plan_shows_electricity_alone_beside_the_full_cost_and_ranks_by_one_of
     assert choice["own"]["full_usd"] == pytest.approx(rest + hours * IN_FULL)
     assert choice["usd"] == pytest.approx(choice["own"]["sunk_usd" if paid else "full_usd"])
     assert (plan["choices"][0]["purchase"] == "owned") is paid
-    assert any("state `paid: true`" in turn["told"] for turn in plan["turns"]) is not paid
+    assert any("state `paid: true`" in turn["text"] for turn in plan["turns"]) is not paid
 
 
 def test_what_is_bought_without_electricity_cannot_be_paid_for_nothing(chipwise: Chipwise) -> None:

@@ -62,7 +62,7 @@ def test_a_device_that_limits_of_clouds_do_not_concern_says_what_it_lacks(chipwi
 
 def test_what_a_limit_excludes_is_told_with_the_best_it_could_do(chipwise: Chipwise) -> None:
     view = asked(chipwise, *CHAT, "--rps", "5", "--cloud", "aws", "--why", "gcp")
-    told = view["why"]["told"][0]
+    told = view["why"]["text"][0]
     assert view["why"]["outcome"] == "refused by limits"
     assert "Without them, at best " in told
     assert told.endswith((" than the answer.", ", after porting."))
@@ -72,7 +72,7 @@ def test_what_a_limit_excludes_is_told_with_the_best_it_could_do(chipwise: Chipw
 def test_a_service_is_found_by_any_word_of_its_name(chipwise: Chipwise, name: str, subject: str) -> None:
     answer = asked(chipwise, *CHAT, "--rps", "5", "--why", name)["why"]
     assert answer["subject"] == subject
-    assert f"Paid per token, {subject.removeprefix('service ')} costs $" in answer["told"][1]
+    assert f"Paid per token, {subject.removeprefix('service ')} costs $" in answer["text"][1]
 
 
 def test_a_quantum_device_is_found_by_its_maker(chipwise: Chipwise, tmp_path: Path) -> None:
@@ -87,5 +87,5 @@ def test_an_own_machine_without_a_price_says_what_to_state(chipwise: Chipwise, t
     inventory = tmp_path / "servers.csv"
     inventory.write_text("name,chip,chips,count,region\nold-box,v100-32,8,1,DE\n")
     assert chipwise("catalog", "import", str(inventory)).code == 0
-    told = asked(chipwise, *CHAT, "--rps", "5", "--why", "old-box")["why"]["told"][0]
+    told = asked(chipwise, *CHAT, "--rps", "5", "--why", "old-box")["why"]["text"][0]
     assert told.startswith("machine onprem old-box: no price: state its hourly cost")

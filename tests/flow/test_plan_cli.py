@@ -109,6 +109,8 @@ def test_nothing_fits_is_an_answer(chipwise: Chipwise) -> None:
         (("nosuch-model",), "--serve"),
         (("llama-3.1-8b", "--train", "--serve"), "cannot be combined"),
         (("llama-3.1-8b", "--serve"), "--rps"),
+        (("gpt-4", "--serve", "--rps", "1"), "No model is called 'gpt-4'"),
+        (("nosuch.yaml", "--objective", "speed"), "Did you mean time?"),
         (("llama-3.1-8b", "--train", "--tokens", "many"), "tokens"),
         ((f"{ROOT}/examples/train/workload.yaml", "--limit", "clouds"), "key=value"),
         ((f"{ROOT}/examples/train/workload.yaml", "--limit", "clouds=[aws"), "clouds=aws,gcp"),

@@ -56,7 +56,7 @@ def test_what_keeps_the_goals_lost_by_its_price_and_says_by_how_much(chipwise: C
     assert found["reason"]["usd"] == pytest.approx(found["choice"]["usd"])
     more = found["reason"]["usd"] - found["reason"]["best_usd"]
     assert more > 0
-    assert f"${more:,.0f} more" in found["told"][0] or f"${more:,.2f} more" in found["told"][0]
+    assert f"${more:,.0f} more" in found["text"][0] or f"${more:,.2f} more" in found["text"][0]
     assert 1 < found["rank"] <= found["candidates"]
 
 
@@ -64,8 +64,8 @@ def test_what_misses_the_deadline_says_which_and_by_how_much(chipwise: Chipwise)
     found = asked(chipwise, *JOB, "--why", "a10g")
     assert (found["outcome"], found["reason"]["kind"]) == ("misses a goal", "misses-deadline")
     assert found["reason"]["seconds"] > found["reason"]["limit_s"]
-    assert "misses the deadline of" in found["told"][0]
-    assert "Would help: deadline" in found["told"][0]
+    assert "misses the deadline of" in found["text"][0]
+    assert "Would help: deadline" in found["text"][0]
     assert found["choice"]["chip"] == "A10G"
 
 
@@ -74,7 +74,7 @@ def test_what_a_limit_refuses_names_the_limit_and_counts_its_offers(chipwise: Ch
     assert (found["outcome"], found["choice"]) == ("refused by limits", None)
     assert found["refused"][-1]["limit"]["kind"] == "cloud-not-asked-for"
     assert sum(one["offers"] for one in found["refused"]) == found["offers"] > 0
-    assert "excluded by --cloud" in found["told"][0]
+    assert "excluded by --cloud" in found["text"][0]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_what_has_no_way_says_what_it_lacks(chipwise: Chipwise, name: str, limit
     assert (found["outcome"], found["reason"]["kind"]) == ("unable", kind)
     if kind == "needs-chips":
         assert (found["reason"]["needed"], found["reason"]["allowed"]) == (8, 4)
-        assert "limits.chip_count.max of 8 instead of 4" in found["told"][0]
+        assert "limits.chip_count.max of 8 instead of 4" in found["text"][0]
 
 
 def test_a_machine_that_is_too_small_lacks_memory_or_is_too_slow(chipwise: Chipwise) -> None:
@@ -146,7 +146,7 @@ def test_what_is_cheaper_after_porting_says_what_porting_must_save(chipwise: Chi
     assert reason["porting"]
     assert reason["usd"] < reason["best_usd"]
     share = 1 - reason["usd"] / reason["best_usd"]
-    assert f"but porting must save at least 20% (here {share:.1%})" in found["told"][0]
+    assert f"but porting must save at least 20% (here {share:.1%})" in found["text"][0]
 
 
 def test_several_names_are_answered_each(chipwise: Chipwise) -> None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from chipwise.files.source import read_text
     from chipwise.planner.options import (
+        OPTION_FIELDS,
         Constraints,
         constrained,
         items,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from chipwise.workload.schema import schema_text
 
 __all__ = [
+    "OPTION_FIELDS",
     "Constraints",
     "MachineQuery",
     "OfferOrder",
@@ -110,6 +112,7 @@ _HOMES = {
     "chip_memory": "chipwise.catalog.query",
     "constrained": "chipwise.planner.options",
     "Constraints": "chipwise.planner.options",
+    "OPTION_FIELDS": "chipwise.planner.options",
     "estimate": "chipwise.api.verbs",
     "explain": "chipwise.api.catalog.explain",
     "find_machines": "chipwise.catalog.query",

@@ -262,7 +262,7 @@ class Names:
 
     def provider(self, text: str) -> str:
         provider = self._providers.get(fold(text))
-        if provider is None and fold(text) in _OWN:
+        if provider is None and self.means_own(text):
             remedy = "Your own machines have the provider onprem; `chipwise catalog import` adds them to the catalog."
             raise UnknownName("provider", text, ("onprem",), remedy=remedy)
         if provider is None:
@@ -270,6 +270,10 @@ class Names:
                 "provider", text, nearest(text, self.catalog.providers), remedy=f"Known: {', '.join(self.catalog.providers)}."
             )
         return provider
+
+    def means_own(self, text: str) -> bool:
+        """A word for machines of one's own, which are of any provider."""
+        return fold(text) in _OWN
 
     def provider_or_none(self, text: str) -> str | None:
         return self._providers.get(fold(text))

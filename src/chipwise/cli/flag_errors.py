@@ -6,31 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from chipwise.api import Constraints, items
+from chipwise.api import OPTION_FIELDS, Constraints, items
 from chipwise.errors import BadInput, InvalidFile, Problem, UnknownName
 
 _COMMAND_LINE = "command line"  # what a workload that flags state is called
-_FIELDS: Mapping[str, tuple[str, ...]] = {  # by option: fields that it sets
-    "rps": ("arrival.rate",),
-    "peak": ("arrival.peak",),
-    "low": ("arrival.low",),
-    "shape": ("arrival.shape",),
-    "input": ("input_tokens",),
-    "output": ("output_tokens",),
-    "steps": ("steps",),
-    "tokens": ("tokens",),
-    "samples": ("samples", "items"),
-    "seq": ("sequence_length",),
-    "finetune": ("method",),
-    "precision": ("precision", "limits.precision"),
-    "ttft": ("goals.ttft",),
-    "tpot": ("goals.tpot",),
-    "latency": ("goals.latency",),
-    "deadline": ("goals.deadline",),
-    "confidence": ("goals.confidence",),
-    "users_in": ("traffic",),
-    "budget": ("goals.budget",),
-}
 _NAMES = {"clouds": "--cloud", "regions": "--region", "countries": "--country", "chips": "--chip"}
 LONGEST = 60  # characters of a stated limit that are shown
 _SINGLE = ("market", "commit", "max_price_age", "large")
@@ -72,5 +51,5 @@ def _flags(constraints: Constraints, options: Mapping[str, Any]) -> dict[str, st
     flags |= {f"limits.{name}": flag for name, flag in _NAMES.items() if stated[name]}
     flags |= {f"limits.{name}": f"--{name.replace('_', '-')}" for name in _SINGLE if stated[name]}
     return flags | {
-        field: f"--{name.replace('_', '-')}" for name, fields in _FIELDS.items() if options.get(name) for field in fields
+        field: f"--{name.replace('_', '-')}" for name, fields in OPTION_FIELDS.items() if options.get(name) for field in fields
     }

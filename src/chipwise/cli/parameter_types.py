@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from chipwise.spelling import objective_hint
 
 if TYPE_CHECKING:
     from chipwise.errors import BadInput
@@ -133,3 +135,13 @@ def _refusal(value: object, param: click.Parameter | None, allowed: str) -> BadI
     text = str(value)
     quoted = text.strip() if text.strip() and text.isprintable() else repr(text)
     return BadInput(f"{_typed(param)}: {quoted[:40]} is not possible.", remedy=f"Allowed: {allowed}.")
+
+
+class Objective(click.Choice[str]):
+    """What to minimise; a word for one that goes by another name is answered with that name."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{error.message}{objective_hint(str(value))}", ctx=ctx, param=param) from error

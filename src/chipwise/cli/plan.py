@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chipwise.cli.options import HtmlReport, as_of, constraining, measured_option, refuse_empty, reporting
-from chipwise.cli.parameter_types import RequestRate, WholeNumber
+from chipwise.cli.parameter_types import Objective, RequestRate, WholeNumber
 from chipwise.text import amount, number, usd_cell
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.argument("workload", metavar="WORKLOAD.yaml|MODEL", required=False)
 @click.option("--full", is_flag=True, help="Also costs, carbon, how to run it, and why other hardware lost.")
 @click.option("--short", is_flag=True, hidden=True, help="What is shown by default.")
-@click.option("--objective", type=click.Choice(_OBJECTIVES), default=None, help="What to minimise; the file's unless given.")
+@click.option("--objective", type=Objective(_OBJECTIVES), default=None, help="What to minimise; the file's unless given.")
 @click.option("--environment", "-e", default=None, help="Use this environment of the file: prod.")
 @click.option("--top", type=WholeNumber(1, 1000), default=None, help="How many choices to show.")
 @click.option("--all", "every", is_flag=True, help="Show every machine type and purchase option that meets the goals.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chipwise.cli import text
+from chipwise.cli.plan_brief import LINE_LIMIT
 from chipwise.planner.values.pipeline import Moved, PipelinePlan, Placed, Totals
 from chipwise.text import decimal_size, duration, usd, usd_cell
 from chipwise.views.words import (
@@ -17,6 +18,7 @@ from chipwise.views.words import (
     words,
 )
 
+HINT = "--full shows what each part costs and what was assumed."
 _PATHS = {"in place": "stays in place", "other region": "to another region", "other cloud": "to another cloud"}
 _PATHS |= {"to own site": "to your own site", "own site": "from your own site", "web": "over the web"}
 
@@ -27,8 +29,9 @@ def show_pipeline(plan: PipelinePlan, as_json: bool, full: bool) -> None:
 
         text.show_json(pipeline_view(plan))
         return
-    text.show_title(f"{plan.workload}: pipeline, {objective_words(plan.objective)}")
+    head = text.title_lines(f"{plan.workload}: pipeline, {objective_words(plan.objective)}")
     if plan.totals is None:
+        text.show_laid(head)
         text.show_lines(f"{nothing_words([lack.missing for lack in plan.lacks])}.", "")
         text.show_pairs(
             [
@@ -41,8 +44,8 @@ def show_pipeline(plan: PipelinePlan, as_json: bool, full: bool) -> None:
         )
         text.show_lines("", *plan.notes)
         return
-    text.show_lines(pipeline_headline(plan), *filter(None, [pipeline_risk_line(plan)]), "")
-    text.show_table(
+    head += text.sentence_lines(pipeline_headline(plan), *filter(None, [pipeline_risk_line(plan)]), "")
+    head += text.table_lines(
         [
             text.Column("stage"),
             text.Column("where", flexible=True, fold=True),
@@ -56,15 +59,19 @@ def show_pipeline(plan: PipelinePlan, as_json: bool, full: bool) -> None:
     )
     hand_offs = plan.hand_offs if full else [one for one in plan.hand_offs if one.path != "in place"]
     if hand_offs:
-        text.show_lines("", "Data moved between stages:")
-        text.show_pairs([(f"{one.source} to {one.to}", _moved(one, full)) for one in hand_offs])
+        head += ["", "Data moved between stages:"]
+        head += text.pair_lines([(f"{one.source} to {one.to}", _moved(one, full)) for one in hand_offs])
     if full:
-        text.show_lines("", "In all:")
-        text.show_pairs(_totals(plan.totals))
-    text.show_lines("", together_words(plan), *(f"Left out: {one.combination}: {words(one.why)}." for one in plan.refused))
+        head += ["", "In all:", *text.pair_lines(_totals(plan.totals))]
+    left_out = [f"Left out: {one.combination}: {words(one.why)}." for one in plan.refused]
     if not full:
-        text.show_lines("--full shows what each part costs and what was assumed.")
+        used = len(head) + len(text.sentence_lines(*left_out)) + 2
+        whole = text.sentence_lines(together_words(plan))
+        lines = whole if used + len(whole) <= LINE_LIMIT else text.sentence_lines(together_words(plan, brief=True))
+        text.show_laid([*head, "", *lines, *text.sentence_lines(*left_out, HINT)])
     else:
+        text.show_laid(head)
+        text.show_lines("", together_words(plan), *left_out)
         text.show_lines("", f"{plan.considered:,} candidates of {text.plural(len(plan.stages), 'stage')}.", *plan.notes)
 
 

@@ -35,5 +35,10 @@ class Cost:
     def usd(self) -> float:
         return fsum(line.usd for line in self.lines)
 
+    @property
+    def terms(self) -> dict[str, float]:
+        """USD by line."""
+        return {line.name: line.usd for line in self.lines}
+
     def __add__(self, other: Cost) -> Cost:
         return Cost.of((*self.lines, *other.lines))

@@ -43,7 +43,8 @@ from chipwise.units import GB, HOUR, TB
 Array = NDArray[np.float64]
 _Band = tuple[float, float]  # bytes a month from which, and up to which, a price holds
 _ByRegion = Mapping[str, Mapping[_Band, float]]  # USD per byte
-_WayOut = tuple[tuple[tuple[float, float], ...], tuple[str, ...]]  # bands, and what was assumed
+_Beyond = tuple[tuple[float, str], ...]  # bytes above which something is assumed, and what
+_WayOut = tuple[tuple[tuple[float, float], ...], tuple[str, ...], _Beyond]  # bands, and what was assumed
 _GBIT = 1e9 / 8
 _WRITES_PER_S = 3500.0
 # bytes/s and seconds until the first byte moves.
@@ -84,7 +85,12 @@ class Path(NamedTuple):
     kind: str
     bands: tuple[tuple[float, float], ...]  # (bytes from which it holds, USD per byte)
     usd_per_file: float
-    assumed: tuple[str, ...]
+    assumed: tuple[str, ...]  # of any volume
+    beyond: _Beyond = ()
+
+    def assumed_for(self, size_bytes: float) -> tuple[str, ...]:
+        """Of so much: what is assumed of larger volumes alone is left out."""
+        return (*self.assumed, *(text for start, text in self.beyond if size_bytes > start))
 
     def usd(self, size_bytes: float) -> float:
         ends = [start for start, _ in self.bands[1:]] + [inf]
@@ -225,8 +231,8 @@ class Gravity:
     def _lay_back(self, origin: Origin, provider: str, region: str) -> Path:
         free, own = ((0.0, 0.0),), provider in self._on_site
         if origin.kind == "own site" and not own:
-            bands, assumed = self._internet(provider, region, None)
-            return Path("own site", bands, self._request(provider, _READ), assumed)
+            bands, assumed, beyond = self._internet(provider, region, None)
+            return Path("own site", bands, usd_per_file=self._request(provider, _READ), assumed=assumed, beyond=beyond)
         if origin.kind != "cloud":
             return Path("in place", free, 0.0, ())
         if own:
@@ -281,12 +287,13 @@ class Gravity:
             assumptions.append(f"the region of the {origin.provider} bucket is not said: counted as another one")
         elif (origin.provider, origin_region) not in self._countries:
             assumptions.append(f"no region of {origin.provider} is known as {origin_region!r}")
-        internet, assumed = self._internet(origin.provider, origin_region, self._countries.get((provider, region)))
+        country = self._countries.get((provider, region))
+        internet, assumed, beyond = self._internet(origin.provider, origin_region, country)
         if origin.provider != provider:
-            return Path("other cloud", internet, per_file, (*assumptions, *assumed))
+            return Path("other cloud", internet, usd_per_file=per_file, assumed=(*assumptions, *assumed), beyond=beyond)
         inside, assumed_inside = self._between_regions(origin.provider, origin_region)
         if inside >= internet[0][1]:  # nobody need pay more inside a cloud than out of it
-            return Path("other region", internet, per_file, (*assumptions, *assumed))
+            return Path("other region", internet, usd_per_file=per_file, assumed=(*assumptions, *assumed), beyond=beyond)
         return Path("other region", ((0.0, inside),), per_file, (*assumptions, *assumed_inside))
 
     def _moved(self, path: Path, size_bytes: float, file_bytes: float | None) -> Transfer:
@@ -312,7 +319,7 @@ class Gravity:
             lines=tuple(lines),
             hours=hours,
             start_s=_LINKS[path.kind][1] if size_bytes else 0.0,
-            assumed=path.assumed,
+            assumed=path.assumed_for(size_bytes),
         )
 
     # -- prices
@@ -339,20 +346,21 @@ class Gravity:
     def _way_out(self, provider: str, region: str, country: str) -> _WayOut:
         by_region = self._bands.get((provider, country))
         if not by_region:
-            return self._typical, (f"{provider} lists no price of egress: typical {price(self._typical[0][1] * GB)} per GB",)
+            first_price = f"typical {price(self._typical[0][1] * GB)} per GB"
+            less = "".join(f", less from {start / TB:g} TB on" for start, _ in self._typical[1:2])
+            return self._typical, (f"{provider} lists no price of egress: {first_price}{less}",), ()
         row = region if region in by_region else self._row_for(provider, region, by_region)
         own = by_region.get(row, {})
         assumptions = [] if own else [f"egress of {provider}: price of its other regions"]
-        prices = dict(_bands_of(by_region, own))
+        prices, beyond = dict(_bands_of(by_region, own)), []
         if own and len(prices) > len(own):
-            assumptions.append(
-                f"egress of {provider} {region} above {sorted(prices)[len(own)] / TB:g} TB: scaled from other regions"
-            )
+            start = sorted(prices)[len(own)]
+            beyond.append((start, f"egress of {provider} {region} above {start / TB:g} TB: scaled from other regions"))
         end = max(end for bands in by_region.values() for _, end in bands)
         if isfinite(end):
             prices[end] = [usd for start, usd in self._typical if start <= end][-1]
-            assumptions.append(f"egress of {provider} above {end / TB:g} TB: typical {price(prices[end] * GB)} per GB")
-        return tuple(sorted(prices.items())), tuple(assumptions)
+            beyond.append((end, f"egress of {provider} above {end / TB:g} TB: typical {price(prices[end] * GB)} per GB"))
+        return tuple(sorted(prices.items())), tuple(assumptions), tuple(beyond)
 
     def _row_for(self, provider: str, region: str, by_region: _ByRegion) -> str:
         """The name under which the table speaks of a region: all of them, or half of the world."""

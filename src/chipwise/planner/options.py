@@ -14,6 +14,7 @@ from chipwise.countries import country_of, spellings
 from chipwise.errors import BadInput, InvalidFile, UnknownName
 from chipwise.files.source import read_text, read_yaml
 from chipwise.spelling import nearest
+from chipwise.workload.common import usual_name
 from chipwise.workload.goals import USUAL_PERCENTILE
 from chipwise.workload.measured import read_line
 
@@ -33,6 +34,27 @@ _OF_KIND: Mapping[str, tuple[str, ...]] = {  # options that say something of eac
     "batch": ("samples", "input", "output", "steps", "precision", "deadline", "confidence", "budget"),
 }
 _OPTIONS = tuple(dict.fromkeys(option for options in _OF_KIND.values() for option in options))
+OPTION_FIELDS: Mapping[str, tuple[str, ...]] = {  # by option: fields that it sets
+    "rps": ("arrival.rate",),
+    "peak": ("arrival.peak",),
+    "low": ("arrival.low",),
+    "shape": ("arrival.shape",),
+    "input": ("input_tokens",),
+    "output": ("output_tokens",),
+    "steps": ("steps",),
+    "tokens": ("tokens",),
+    "samples": ("samples", "items"),
+    "seq": ("sequence_length",),
+    "finetune": ("method",),
+    "precision": ("precision", "limits.precision"),
+    "ttft": ("goals.ttft",),
+    "tpot": ("goals.tpot",),
+    "latency": ("goals.latency",),
+    "deadline": ("goals.deadline",),
+    "confidence": ("goals.confidence",),
+    "users_in": ("traffic",),
+    "budget": ("goals.budget",),
+}
 LISTS = ("clouds", "regions", "countries", "residency", "compliance", "chips", "precision", "purchase", "where", "requires")
 _EXAMPLES = {"--rps": "10", "--input": "1000", "--output": "300", "--samples": "50k"}
 _EXAMPLE = "clouds=aws,gcp or interruptible=false"
@@ -135,11 +157,14 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
         )
     kind = kinds[0]
     _refuse_foreign(kind, options)
-    work: dict[str, Any] = {"kind": kind, "name": _workload_name(model, kind), "model": model}
+    work: dict[str, Any] = {"kind": kind, "name": usual_name(model, kind), "model": model}
     if kind == "serve":
         day = {name: options[name] for name in DAY if options.get(name) is not None}
         lengths = {} if _has_no_tokens(model, models) else {"input": "--input", "output": "--output"}
-        needed = _needed(options, {**({} if day else {"rps": "--rps"}), **lengths})
+        wanted = {**({} if day else {"rps": "--rps"}), **lengths}
+        if models is not None and any(not options.get(name) for name in wanted):
+            _refuse_unknown(model, models)  # before more is asked about it
+        needed = _needed(options, wanted)
         work["arrival"] = _day(day, options) if day else {"rate": needed["rps"]}
         work |= {f"{side}_tokens": options[side] for side in ("input", "output") if options.get(side)}
         if countries := [known_country(name) for name in items(_as_list(options.get("users_in")))]:
@@ -165,14 +190,16 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
     return yaml.safe_dump(work, sort_keys=False)
 
 
-def _workload_name(model: str, kind: str) -> str:
-    """What reports and deployments call it: the model's name and what is done with it, in letters that names may have."""
-    name = re.sub(r"[^a-z0-9]+", "-", model.rpartition("/")[2].lower()).strip("-")[:40]
-    return f"{name}-{kind}" if name[:1].isalpha() else f"model-{name}-{kind}".replace("--", "-")
-
-
 def _as_list(value: str | Sequence[str] | None) -> Sequence[str]:
     return (value,) if isinstance(value, str) else value or ()
+
+
+def _refuse_unknown(model: str, models: Registry) -> None:
+    """A model that nobody knows by this name; one in a file is looked at where it is read."""
+    from chipwise.workload.model.spelled import names_file
+
+    if not names_file(model) and "/" not in model:
+        models.find(model)
 
 
 def _has_no_tokens(model: str, models: Registry | None) -> bool:

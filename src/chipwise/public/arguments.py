@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from inspect import Parameter, Signature, signature, unwrap
-from math import isfinite
+from math import isfinite, isnan
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -87,8 +87,12 @@ def _signature(function: Callable[..., Any]) -> Signature:
 def _checked(function: Callable[..., Any], name: str, annotation: str, value: Any) -> Any:
     parts = [part.strip() for part in annotation.split("|")]
     kinds = [part for part in parts if part != "None"]
-    if value is None or kinds == ["bool"] or not kinds or not set(kinds) <= set(_KINDS):
-        return value  # everything is true or false
+    if value is None or not kinds or not set(kinds) <= set(_KINDS):
+        return value
+    if isinstance(value, float) and isnan(value):
+        raise BadInput(f"{name}=nan is not a number.", remedy="Give a number.")
+    if kinds == ["bool"] and type(value) is not bool and as_plain(value) in (0, 1):
+        return bool(value)  # a truth value of numpy, or 0 and 1
     if any(_is(value, kind) for kind in kinds):
         if name == "limit" and value < 0:
             raise BadInput(f"limit={value} is below zero.", remedy="Give a number of rows, or leave it out for all of them.")

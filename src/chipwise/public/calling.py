@@ -13,6 +13,7 @@ from textwrap import wrap
 from typing import Any, TypeVar, cast
 
 from chipwise.errors import BadInput, ChipwiseError, InvalidFile, InvalidSettings, Problem, UnknownOption
+from chipwise.planner.options import OPTION_FIELDS
 from chipwise.public.arguments import called_name, checked_call, option_types
 from chipwise.public.command_words import GIVEN, UNNAMED, as_calls
 from chipwise.spelling import OTHER_NAMES, suggested_options
@@ -28,7 +29,7 @@ _OPTION = re.compile(
     r"(?: (?P<value>[\w.]+=(?:\[[^\]]*\]|\{[^}]*\}|[^\s;]*[^\s,;.])"  # clouds=[aws]
     r"|\$?\d[\w.%-]*\b|[A-Z]{2,}[A-Z=,]*\b"  # 50k, CHIP
     r"|(?:(?<=--to )|(?<=--market )|(?<=--commit )|(?<=--precision )|(?<=--cloud )|(?<=--chip )|(?<=--shape ))"
-    r"(?!(?:and|or|is|are|in|to|with|does|goes)\b)[a-z][a-z0-9-]*))?"  # kubernetes, any, fp8
+    r"(?!(?:and|or|is|are|in|to|with|does|goes)\b)[A-Za-z][A-Za-z0-9-]*(?:,[A-Za-z][A-Za-z0-9-]*)*))?"  # kubernetes, aws,gcp
 )
 
 
@@ -45,7 +46,7 @@ def verb(function: F) -> F:
         try:
             return function(*args, **given)
         except ChipwiseError as error:
-            changed = in_python(error, keywords(function), called_name(function))
+            changed = in_python(error, keywords(function), called_name(function), tuple(given))
             if changed is error:
                 raise
             raise changed from error
@@ -104,12 +105,15 @@ def _known_keywords(function: Callable[..., Any], given: Mapping[str, Any]) -> d
     return renamed
 
 
-def in_python(error: ChipwiseError, known: Iterable[str], name: str = "plan") -> ChipwiseError:
-    """The same error with options as keywords; of a workload that is no file without a line of one. `name`: the function's."""
+def in_python(error: ChipwiseError, known: Iterable[str], name: str = "plan", given: Iterable[str] = ()) -> ChipwiseError:
+    """The same error with options as keywords; of a workload that is no file without a line of one. `name`: the function's;
+    `given`: the keywords of the call, which fields of a workload are named by that they set."""
     names = frozenset(known)
     if isinstance(error, InvalidFile) and re.fullmatch(rf"{GIVEN}(-\d+)?(\.yaml)?", error.path):
-        settings = InvalidSettings(*(replace(_problem(problem, names), line=None) for problem in error.problems))
-        settings.remedy = error.remedy or CORRECT
+        problems = [replace(_problem(problem, names), line=None) for problem in error.problems]
+        by_keyword = [replace(problem, field=_keyword(problem.field, given)) for problem in problems]
+        settings = InvalidSettings(*by_keyword)
+        settings.remedy = error.remedy or (CORRECT if by_keyword == problems else f"help(cw.{name}) says what it takes.")
         return settings
     if isinstance(error, InvalidFile | InvalidSettings):
         error.problems = tuple(_problem(problem, names) for problem in error.problems)
@@ -119,6 +123,14 @@ def in_python(error: ChipwiseError, known: Iterable[str], name: str = "plan") ->
     error.remedy = None if error.remedy is None else as_keywords(error.remedy, names)
     error.args = (error.message, *error.args[1:])
     return error
+
+
+def _keyword(field: str, given: Iterable[str]) -> str:
+    """The keyword that set a field of the workload; the field where none did."""
+    options = {name: OPTION_FIELDS.get(OTHER_NAMES.get(name, name), OPTION_FIELDS.get(name, ())) for name in given}
+    starts = {start: name for name, fields in options.items() for start in fields}
+    inside = (name for start, name in starts.items() if field == start or field.startswith((f"{start}.", f"{start}[")))
+    return next(inside, field)
 
 
 def _problem(problem: Problem, names: frozenset[str]) -> Problem:

@@ -54,10 +54,10 @@ class Interval:
         return float(self) >= float(other) if isinstance(other, Interval | Real) else NotImplemented
 
     def __str__(self) -> str:
-        if self.unit.endswith("/s") and 0 < self.value < SELDOM and self.low > 0:  # one in so long
+        if self.unit.endswith("/s") and 0 < self.value < SELDOM and self.low > 0:  # one every so long
             middle, low, high = (duration(1 / end) for end in (self.value, self.high, self.low))
             span = f" ({low} to {high})" if self.low < self.high else ""
-            return f"1 {self.unit.removesuffix('/s').removesuffix('s')} in {middle}{span}"
+            return f"1 {self.unit.removesuffix('/s').removesuffix('s')} every {middle}{span}"
         shown = [number(end) for end in (self.value, self.low, self.high)]
         return f"{shown[0]} {self.unit}".rstrip() + (f" ({shown[1]} to {shown[2]})" if self.low < self.high else "")
 

@@ -24,7 +24,6 @@ from chipwise.planner.options import flat
 from chipwise.public.calling import CORRECT
 from chipwise.public.python_values import as_plain
 from chipwise.workload import kinds, pipeline
-from chipwise.workload.data import Name
 from chipwise.workload.parse import parse
 from chipwise.workload.part import Section
 
@@ -97,7 +96,7 @@ class _Described(_Metaclass):
                     default=Parameter.empty if fields[name].is_required() else fields[name].get_default(),
                 )
                 for name in names
-                if fields[name].is_required() or name == "name"
+                if fields[name].is_required()
             ]
             + [Parameter("fields", Parameter.VAR_KEYWORD)]
         )
@@ -134,7 +133,9 @@ def _described(kind: type[Section], about: str) -> str:
 def _field_line(name: str, field: FieldInfo, text: str) -> str:
     """`output_tokens  Tokens of an answer.`, with what is taken where it is not stated."""
     default = field.get_default()
-    is_told = not field.is_required() and isinstance(default, int | float | str) and not isinstance(default, bool)
+    is_told = (
+        not field.is_required() and default != "" and isinstance(default, int | float | str) and not isinstance(default, bool)
+    )
     stated = " (required)" if field.is_required() else f" (default {default})" if is_told else ""
     return f"{name:<22}{shorten(text, 90 - len(stated), placeholder=' ...')}{stated}".rstrip()
 
@@ -163,7 +164,7 @@ class OwnErrors(BaseModel, metaclass=_Described):
         except ValidationError as error:
             if not isinstance(value, Mapping):
                 raise BadInput(f"{cls.__name__}: {error}") from error
-            fields = {"kind": cls.model_fields["kind"].default, "name": cls.model_fields["name"].default, **value}
+            fields = {"kind": cls.model_fields["kind"].default, **value}
             try:
                 parse(flat(plain_fields(fields)), cls.__name__)
             except InvalidFile as problems:
@@ -176,64 +177,42 @@ class OwnErrors(BaseModel, metaclass=_Described):
 class Train(OwnErrors, kinds.Train):
     """Training from the start, or continued pretraining: `Train(model="llama-3.1-8b", tokens="2B")`."""
 
-    name: Name = "train"
-
 
 class Finetune(OwnErrors, kinds.Finetune):
     """Adapting a trained model: `Finetune(model="llama-3.1-8b", method="lora", tokens="50M")`."""
-
-    name: Name = "finetune"
 
 
 class Serve(OwnErrors, kinds.Serve):
     """Online inference: `Serve(model="llama-3.1-8b", arrival="10 req/s", input_tokens=1000, output_tokens=300)`."""
 
-    name: Name = "serve"
-
 
 class Batch(OwnErrors, kinds.Batch):
     """Offline inference over a known number of items: `Batch(model="qwen2.5-7b", items="1M", input_tokens=500)`."""
-
-    name: Name = "batch"
 
 
 class Hpc(OwnErrors, kinds.Hpc):
     """Numerical work: `Hpc(flop_per_step="2 PFLOP", bytes_per_step="40 GB", steps=10_000)`."""
 
-    name: Name = "hpc"
-
 
 class Render(OwnErrors, kinds.Render):
     """Pictures from a scene: `Render(frames=240, resolution="1920x1080", samples_per_pixel=512)`."""
-
-    name: Name = "render"
 
 
 class Transcode(OwnErrors, kinds.Transcode):
     """Video decoded and encoded again, as live streams or an archive."""
 
-    name: Name = "transcode"
-
 
 class Stream(OwnErrors, kinds.Stream):
     """A fixed chain of operations that data flows through without a stop, as on an FPGA."""
-
-    name: Name = "stream"
 
 
 class Hybrid(OwnErrors, kinds.Hybrid):
     """Quantum circuits and classical work in turns: `Hybrid(iterations=100, quantum={"qubits": 20, "shots": 1000})`."""
 
-    name: Name = "hybrid"
-
 
 class Interactive(OwnErrors, kinds.Interactive):
     """People at notebooks: `Interactive(people=12, memory="20 GiB")`."""
 
-    name: Name = "interactive"
-
 
 class Pipeline(OwnErrors, pipeline.Pipeline):
     """Stages with hand-offs: `Pipeline(stages=[Finetune(...), Serve(...)])`; each stage needs a name of its own."""
-
-    name: Name = "pipeline"

@@ -14,6 +14,7 @@ from chipwise.public.files import Files, RenderedFile
 from chipwise.public.opened import Opened
 from chipwise.public.records import Why, with_plain_names
 from chipwise.public.workloads import Names
+from chipwise.spelling import objective_hint
 
 if TYPE_CHECKING:
     from chipwise.api.catalog.check import Checked
@@ -48,7 +49,8 @@ def planned(session: Opened, request: Request) -> tuple[Checked, FullPlan | Pipe
         answer: tuple[Checked, FullPlan | PipelinePlan] = remembered
         return answer
     if request.objective not in (None, "cost", "time", "carbon", "balanced"):
-        raise BadInput(f"There is no objective {request.objective!r}.", remedy="Use cost, time, carbon or balanced.")
+        hint = objective_hint(request.objective)
+        raise BadInput(f"There is no objective {request.objective!r}.{hint}", remedy="Use cost, time, carbon or balanced.")
     if request.top < 1:
         raise BadInput(f"top={request.top} shows no choice.", remedy="Use 1 or more, or None for all.")
     api, source = session.api, request.source

@@ -210,8 +210,7 @@ def _source(workload: Any, options: Mapping[str, Any], noun: str) -> NamedText:
         case Mapping():
             from chipwise.public.kinds import plain_fields
 
-            name = {"name": workload["kind"]} if isinstance(workload.get("kind"), str) else {}  # as an object of the kind has
-            return NamedText(noun, flat({**name, **plain_fields(workload)}))
+            return NamedText(noun, flat(plain_fields(workload)))
     source = getattr(workload, "source", None)
     if isinstance(source, NamedText):
         return source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textwrap import wrap
 
+from chipwise.catalog.region import readable, region_phrase
 from chipwise.renderer import sold
 from chipwise.renderer.deployment import Deployment, Service
 from chipwise.renderer.quoting import one_line
@@ -18,10 +19,10 @@ def heading(deployment: Deployment, about: str = "") -> str:
     node, predicted = deployment.node, deployment.predicted
     multiple = f"{deployment.machines} x " if deployment.machines > 1 else ""
     bought = " + ".join(one.title for one in deployment.rented) or deployment.purchase
-    place = f"{multiple}{node.machine} ({node.provider} {node.region}, {bought})"
+    place = f"{multiple}{node.machine} ({node.provider} {readable(node.region)}, {bought})"
     service = deployment.host_service
     if service is not None:
-        place = f"{service.title} in {node.region}"
+        place = f"{service.title} {region_phrase(node.region)}"
     lines = [f"{deployment.title}: {deployment.kind} on {place}. Written by chipwise from the plan."]
     if about:
         lines += about.splitlines()

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from chipwise.catalog.region import readable
 from chipwise.planner.values.split import Streams, width
 from chipwise.renderer.deployment import TPU_HOST, Deployment, Form
 from chipwise.renderer.file import CannotRender
@@ -34,8 +35,7 @@ def refuse_large_copies(target: str, deployment: Deployment, expresses: Collecti
         raise CannotRender(
             f"One copy of the model takes {width(stage.split)} chips, and {host} has {chips}: {target} does not start"
             f" {machines} machines that find each other.",
-            remedy=f"{ways} for a chip with more memory (--limit chips=[...]) or a smaller number format"
-            " (--limit precision=[fp8]).",
+            remedy=f"{ways} for a chip with more memory (--chip CHIP) or a smaller number format (--limit precision=fp8).",
         )
 
 
@@ -65,13 +65,13 @@ def refuse_reservation(target: str, deployment: Deployment, expresses: Collectio
         if node.provider != "aws":
             raise CannotRender(
                 f"The workload names {reservation.title} of AWS, and the plan takes {node.machine} of {node.provider}.",
-                remedy="Plan with --limit clouds=[aws], or leave `reservation` out.",
+                remedy="Plan with --cloud aws, or leave `reservation` out.",
             )
         if stage.losable or len(stage.rented) > 1:
             bought = " + ".join(one.title for one in stage.rented) or stage.purchase
             raise CannotRender(
                 f"The workload names {reservation.title}, and the plan buys {bought}: a machine is held, or it is spot.",
-                remedy="Plan with --limit purchase=[on-demand], or leave `reservation` out.",
+                remedy="Plan with --on-demand, or leave `reservation` out.",
             )
         if starts_machines and RESERVATIONS not in expresses:
             raise CannotRender(
@@ -178,12 +178,14 @@ def _regions(deployment: Deployment, expresses: Collection[str]) -> tuple[str, .
     inside = any((one.provider, one.region) == (node.provider, node.region) for one in stands)
     if not stands or (REGIONS in expresses and alike and inside):
         return ()
-    places = ", ".join(f"{one.provider} {one.region} ({one.machines} x {one.machine}, {one.share:.0%})" for one in stands)
+    places = ", ".join(
+        f"{one.provider} {readable(one.region)} ({one.machines} x {one.machine}, {one.share:.0%})" for one in stands
+    )
     place = (
         f"{node.region} alone" if inside else f"{node.region}, where one region alone is cheapest, and which is none of them"
     )
     note = (
         f"To reach its users the plan is in {len(stands)} regions: {places}. These files are for {place};"
-        " render once for each with --limit regions=[NAME]."
+        " render once for each with --region REGION."
     )
     return (note,)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+from chipwise.catalog.region import readable
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.load import LoadPlan
@@ -116,7 +117,7 @@ def best_of(plan: Plan, chosen: Choice) -> str:
     load = load_of(plan, winner)
     amount = followed_usd(load, winner) or winner.usd
     return (
-        f"{winner.machines} x {winner.machine} ({winner.provider} {winner.region}, {purchase_of(load, winner)})"
+        f"{winner.machines} x {winner.machine} ({winner.provider} {readable(winner.region)}, {purchase_of(load, winner)})"
         f" for {usd(amount)} a {plan.per}"
     )
 
@@ -155,7 +156,7 @@ def _mix(plan: Plan, chosen: Choice) -> tuple[str, ...]:
     members = ", ".join(f"{one.machines} x {one.title}, {one.purchase}" for one in mix.members)
     note = (
         f"The plan's mix by request size ({members}) costs ${mix.usd:,.0f} a month; these files hold one machine type,"
-        f" ${chosen.usd:,.0f}. For the mix, render each type with --limit chips=[...] and send it the requests of its sizes."
+        f" ${chosen.usd:,.0f}. For the mix, render each type with --chip CHIP and send it the requests of its sizes."
     )
     return (note,)
 

@@ -32,14 +32,14 @@ def sliced(node: Node, program: Program | None, form: Form, chips_each: int, mod
         has = f"it has {', '.join(known)}" if known else "it cannot be cut"
         raise CannotRender(
             f"{node.chip} has no slice {profile}: {has}.",
-            remedy=f"{_OUT} Or plan for a chip that has it: --limit chips=[...].",
+            remedy=f"{_OUT} Or plan for a chip that has it: --chip CHIP.",
         )
     weights = model.weight_bytes if model is not None else None
     memory_bytes = (mig_slice.memory_gb or 0.0) * GB
     if weights is not None and weights > WEIGHTS * memory_bytes:
         raise CannotRender(
             f"A slice {profile} has {memory_bytes / GB:g} GB, and the weights alone take {weights / GB:.1f}.",
-            remedy="Take a larger slice, or a smaller number format (--limit precision=[fp8]).",
+            remedy="Take a larger slice, or a smaller number format (--limit precision=fp8).",
         )
     return replace(node, profile=profile, sharing="slices", users_per_chip=mig_slice.instances)
 

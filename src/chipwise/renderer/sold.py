@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil, sqrt
 
+from chipwise.catalog.region import readable
 from chipwise.renderer.deployment import Deployment, Service
 from chipwise.text import usd
 
@@ -71,7 +72,7 @@ def _starts(service: Service) -> str:
 
 def _comparison(deployment: Deployment, service: Service) -> str:
     predicted, node = deployment.predicted, deployment.node
-    described = f"{deployment.machines} x {node.machine} ({node.provider} {node.region}, {deployment.purchase})"
+    described = f"{deployment.machines} x {node.machine} ({node.provider} {readable(node.region)}, {deployment.purchase})"
     own = predicted.usd if predicted.followed_usd is None else predicted.followed_usd
     machines = deployment.best or f"{described} for {usd(own)} a {predicted.per}"
     if deployment.service is None:

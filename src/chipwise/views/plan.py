@@ -43,7 +43,7 @@ def plan_view(plan: Plan) -> View:
         "losses": [_loss_view(one) for one in plan.losses],
         "refused": [_refused_view(one) for one in plan.refused],
         "missing": [missing_view(one) for one in plan.missing],
-        "answers": [{"question": one.question, "told": one.told} for one in plan.answers],
+        "answers": [{"question": one.question, "text": one.told} for one in plan.answers],
         "risks": risk_line(plan) or None,
         "near_tie": {
             "choice": choice_view(tie.choice),
@@ -53,7 +53,7 @@ def plan_view(plan: Plan) -> View:
         if (tie := plan.near_tie) and plan.winner
         else None,
         "porting": choice_view(plan.porting) if plan.porting else None,
-        "turns": [{"what": one.what, "told": one.told} for one in plan.turns],
+        "turns": [{"what": one.what, "text": one.told} for one in plan.turns],
         "services": [service_view(service) for service in plan.services],
         "alternatives": [
             {
@@ -213,7 +213,7 @@ def why_view(answer: Why, per: str) -> View:
     return {
         "subject": answer.subject,
         "outcome": str(answer.outcome),
-        "told": why_words(answer, per),
+        "text": why_words(answer, per),
         "reason": None if answer.reason is None else reason_data(answer.reason),
         "offers": answer.offers,
         "refused": [_refused_view(one) for one in answer.refused],

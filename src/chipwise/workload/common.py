@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
+from pydantic.config import JsonDict
 
 from chipwise.workload.data import Data, Labels, Name, Traffic
 from chipwise.workload.goals import Goals, Text
@@ -36,10 +38,24 @@ Model = Annotated[
 UNKNOWN_MODEL = "unknown"  # of which only a measured run tells how fast it is
 
 
+def usual_name(model: object, kind: str) -> str:
+    """What a workload is called unless it says: its model and what is done with it, in letters that names may have."""
+    if not isinstance(model, str):
+        return kind
+    name = re.sub(r"[^a-z0-9]+", "-", model.rpartition("/")[2].lower()).strip("-")[:40]
+    return f"{name}-{kind}" if name[:1].isalpha() else f"model-{name}-{kind}".replace("--", "-")
+
+
+def _without_default(schema: JsonDict) -> None:
+    """A name that is not given follows from the rest."""
+    schema.pop("default", None)
+
+
 class Common(Section):
     """What every workload may say about itself."""
 
-    name: Name
+    name: Name = Field(default="", json_schema_extra=_without_default)
+    """What reports and deployments call it; unless given, the model and what is done with it, such as llama-3-1-8b-serve."""
     description: Text | None = None
     labels: Labels = Labels()
     data: Data | None = None
@@ -63,6 +79,12 @@ class Common(Section):
         if isinstance(value, Mapping) and value.get("measured") and value.get("model") is None and _needs_model(cls):
             return {**value, "model": UNKNOWN_MODEL}
         return value
+
+    @model_validator(mode="after")
+    def _usual_name(self) -> Self:
+        if not self.name:
+            object.__setattr__(self, "name", usual_name(getattr(self, "model", None), getattr(self, "kind", "")))
+        return self
 
     @property
     def is_unknown(self) -> bool:

@@ -90,6 +90,15 @@ def test_large_volumes_fall_into_cheaper_bands() -> None:
     assert found.usd == pytest.approx(1000 * (10 * 0.09 + 40 * 0.085 + 100 * 0.07 + 50 * 0.05))
 
 
+def test_only_what_the_volume_reaches_is_assumed() -> None:
+    place = next(place for place in CLOUDS if gravity().path(place, "lambda", "us-east-1").beyond)
+    beyond, text = gravity().path(place, "lambda", "us-east-1").beyond[-1]
+    few, much = (gravity().bring(place, "lambda", "us-east-1", size) for size in (0.9 * beyond, 1.1 * beyond))
+
+    assert text not in few.assumed
+    assert text in much.assumed
+
+
 def test_hours_are_bytes_over_the_bandwidth_of_the_path() -> None:
     assert gravity().bring("aws:us-west-2", "aws", "eu-west-1", TB).hours == pytest.approx((60 + 800) / 3600)
     assert gravity().bring("aws:us-west-2", "gcp", "us-central1", TB).hours == pytest.approx((300 + 1600) / 3600)

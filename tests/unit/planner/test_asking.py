@@ -60,6 +60,13 @@ def test_a_job_is_held_against_fewer_chips_of_its_kind() -> None:
     assert "99.8% of it can be split: never more than 500x" in text  # Amdahl: 1 / 0.002
 
 
+def test_a_limit_on_chips_is_named_where_it_keeps_scaling_untested() -> None:
+    lone = plans.plan(answers=())
+    for question in (PARALLEL, SCALING):
+        text = {one.question: one.told for one in answers(lone, Asked(most_chips=8))}[question]
+        assert "limits.chip_count allows at most 8 chips" in text
+
+
 def test_scaling_tells_time_and_cost_of_rows_that_are_there() -> None:
     path = ROOT / "examples" / "train" / "workload.yaml"
     narrow = path.read_text(encoding="utf-8").replace("clouds: [aws, gcp, azure]", "clouds: [aws]\n  chips: [h100-sxm]")

@@ -9,9 +9,10 @@ import pytest
 
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.api.verbs import plan
+from chipwise.api.verbs import plan, why
 from chipwise.planner.explain.asking import SCALING
 from chipwise.planner.explain.risks import risk_line
+from chipwise.planner.explain.why import Outcome
 from chipwise.planner.explain.words import headline
 from chipwise.planner.reasons.goals import OwnsFewer
 from chipwise.planner.values.plan import Plan
@@ -50,6 +51,16 @@ def test_no_more_machines_are_planned_than_there_are(tmp_path: Path) -> None:
     assert enough.winner is not None
     assert enough.winner.machines == free.machines
     assert few.winner is None
+
+
+def test_own_machines_are_asked_about_by_what_they_are(tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog"
+    catalog.mkdir()
+    (catalog / "own.yaml").write_text(OWN.format(count=""))
+    session = Session(Config(tmp_path, tmp_path / "data"), date(2026, 11, 15), [])
+    answer = why(session, plan(session, "case.yaml", None, text=BUSY), "own")
+    assert answer.subject == "your own machines"
+    assert answer.outcome is Outcome.WINS
 
 
 def test_an_unstated_number_is_a_risk(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_text_data_and_python_say_one_probability() -> None:
     assert view["winner"]["goals_probability"] == winner.goals_chance
     assert view["winner"]["request_probability"] == winner.request_chance
     assert view["winner"]["load_probability"] == winner.load_chance
-    said = " ".join(one["told"] for one in view["answers"])
+    said = " ".join(one["text"] for one in view["answers"])
     chance = winner.goals_chance or 0.0
     assert f"met with {f'{chance:.0%}' if chance < 0.99 else 'more than 99%'} probability" in said
     assert said.count("% probability") == 1

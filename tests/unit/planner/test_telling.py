@@ -139,7 +139,7 @@ def test_tiny_jobs_and_rare_runs_are_told_in_plain_numbers() -> None:
     assert "$0.00 " not in sentence(small)
     assert " 0 kg" not in sentence(small)
     assert rare.winner is not None
-    assert "1 run in " in brief(rare.winner, "job")
+    assert "1 run every " in brief(rare.winner, "job")
     for found in (small, rare):
         assert found.winner is not None
         assert found.emitted is not None

@@ -82,13 +82,13 @@ def test_a_workload_prints_what_was_stated_and_does_not_change() -> None:
 
 
 def test_help_begins_with_fields_and_lists_keywords() -> None:
-    assert "Serve(model, *, arrival, name='serve', **fields)" in pydoc.plain(pydoc.render_doc(cw.Serve))
+    assert "Serve(model, *, arrival, **fields)" in pydoc.plain(pydoc.render_doc(cw.Serve))
     assert "Keywords: name: str, engine: str" in pydoc.plain(pydoc.render_doc(cw.run))
 
 
 def test_a_dictionary_is_called_as_its_kind(session: cw.Session) -> None:
     fields = {"kind": "batch", "model": "llama-3.1-8b", "items": 1000, "input_tokens": 10, "output_tokens": 10}
-    assert session.check(fields).workload.name == API.Batch(**fields).name == "batch"
+    assert session.check(fields).workload.name == API.Batch(**fields).name == "llama-3-1-8b-batch"
 
 
 def test_a_comparison_has_the_cheapest_first(session: cw.Session, plan: cw.Plan) -> None:

@@ -178,6 +178,8 @@ def test_what_would_change_a_plan_is_said_as_keywords(session: cw.Session) -> No
         ("--chips 8 is not --tp x --pp.", "chips=8 is not tp x pp."),
         ("Write --on CHIP,STAGE=CHIP.", 'Write on="CHIP,STAGE=CHIP".'),
         ("Say it: --tokens 2B, or --samples 50k.", 'Say it: tokens="2B", or samples="50k".'),
+        ("Plan with --cloud aws,gcp, or so.", 'Plan with cloud="aws,gcp", or so.'),
+        ("Plan with --chip T4,A100-80, or so.", 'Plan with chip="T4,A100-80", or so.'),
         ("Plan with --limit clouds=[aws], or so.", 'Plan with limits={"clouds": ["aws"]}, or so.'),
         ("See `chipwise render x.yaml --to ray`.", 'See `cw.render("x.yaml", to="ray")`.'),
         ("No flag --unknown of ours.", "No flag --unknown of ours."),

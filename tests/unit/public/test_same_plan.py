@@ -51,6 +51,15 @@ def test_options_mean_the_same_as_on_the_command_line(home: Path) -> None:
     assert plan.to_dict() == printed(home, "plan", *flags.split())
 
 
+def test_without_a_name_every_way_of_writing_gives_one_plan() -> None:
+    fields = {"model": "llama-3.1-8b", "arrival": {"rate": 5}, "input_tokens": 1000, "output_tokens": 300}
+    text = json.dumps({"kind": "serve", **fields}, indent=1)
+    options = cw.plan("llama-3.1-8b", serve=True, rps=5, input=1000, output=300)
+    plans = [cw.plan(workload) for workload in (text, {"kind": "serve", **fields}, cw.Serve(**fields))]
+    assert all(plan == options for plan in plans)
+    assert options.best.cost.terms["compute"] == pytest.approx(options.best.usd, rel=0.2)
+
+
 def test_a_file_its_text_its_fields_and_its_kind_give_one_plan(home: Path) -> None:
     path = ROOT / "examples" / "serve" / "workload.yaml"
     text = path.read_text(encoding="utf-8")
@@ -127,8 +136,6 @@ def test_a_pipeline_takes_workloads_as_stages() -> None:
     tune = cw.Finetune(model="llama-3.1-8b", method="lora", tokens="10M")
     serve = cw.Serve(model="llama-3.1-8b", arrival="1 req/s", input_tokens=500, output_tokens=100)
     made = cw.Pipeline(stages=[tune, serve])
-    assert [stage.name for stage in made.stages] == ["finetune", "serve"]
-    text = (
-        "kind: pipeline\nname: x\nstages:\n- {kind: finetune, name: finetune, model: llama-3.1-8b, method: lora, tokens: 10M}\n"
-    )
+    assert [stage.name for stage in made.stages] == ["llama-3-1-8b-finetune", "llama-3-1-8b-serve"]
+    text = "kind: pipeline\nstages:\n- {kind: finetune, model: llama-3.1-8b, method: lora, tokens: 10M}\n"
     assert made.stages[0].model_dump() == parse(text).model_dump()["stages"][0]

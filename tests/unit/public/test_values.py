@@ -57,7 +57,7 @@ def test_a_speed_compares_and_is_written_by_its_middle(session: cw.Session) -> N
     assert slow < fast > 7
     assert fast >= slow <= 5.0
     assert (f"{fast:.2f}", f"{fast}") == ("7.25", "7.25 req/s (6 to 8)")
-    assert str(cw.Interval(1 / 3600, 1 / 7200, 1 / 1800, "runs/s")) == "1 run in 1 h (30 min to 2 h)"
+    assert str(cw.Interval(1 / 3600, 1 / 7200, 1 / 1800, "runs/s")) == "1 run every 1 h (30 min to 2 h)"
     with pytest.raises(TypeError):
         _ = slow < "fast"
 

@@ -34,7 +34,9 @@ class Asked:
     sure_enough: float = 0.0  # from which latency goals count as met
     stated: bool = False  # somebody asked for it: the load must be carried with it, too
     headroom: float = 0.0  # above the rate, as a share of it
+    most_chips: float | None = None  # that limits.chip_count allows
     splits: float = 1.0  # share of the work that can be split (Amdahl)
+    most_machines: float = math.inf  # that a plan takes unasked
 
 
 def how_surely(plan: Plan, chance: float, winner: Choice, targets: Asked) -> tuple[str, str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chipwise.planner.values.plan import DataMoved, Plan
-from chipwise.text import decimal_size, duration, usd, usd_range
-from chipwise.units import HOUR
+from chipwise.text import decimal_size, duration, price, usd, usd_range
+from chipwise.units import GB, HOUR
 from chipwise.workload.volume import Amount, Volume
 
 
@@ -28,7 +28,9 @@ def data_words(data: DataMoved) -> str:
     if data.counted:
         return f"{amounts} Moving that from {data.place} and back is counted in: {cost}{time}.{assumed}"
     if volume.monthly:
-        return f"{amounts} Sending that out of the cloud would add {cost} a month: set data.place.{assumed}"
+        written = volume.written_bytes
+        mean = f", {price(data.usd[0] / written * GB)} per GB" if written and data.usd[0] else ""
+        return f"{amounts} Sending that out of the cloud would add {cost} a month{mean}: set data.place.{assumed}"
     way = "Sending that to" if volume.read is None else "Moving that from"
     return f"{amounts} {way} another region or cloud would add {cost}{time}: set data.place.{assumed}"
 

@@ -16,11 +16,16 @@ def pipeline_headline(plan: PipelinePlan) -> str:
     parts += [f"{usd(totals.monthly.usd)} a month"] if totals.monthly.lines else []
     carbon = f"{totals.kg:,.1f} kg CO2e{without(totals)}"
     stages = plural(len(plan.stages), "stage")
-    return f"{stages} in {duration(totals.seconds)} for {' and then '.join(parts) or 'nothing'}, {carbon}."
+    circuits = "".join(
+        f" Of that {usd(part.usd)} is for the circuits of {stage.name}, on {part.title}."
+        for stage in plan.stages
+        if (part := stage.choice.quantum) is not None and part.usd > 0
+    )
+    return f"{stages} in {duration(totals.seconds)} for {' and then '.join(parts) or 'nothing'}, {carbon}.{circuits}"
 
 
-def together_words(plan: PipelinePlan) -> str:
-    """What planning the stages together changed, in one paragraph with the numbers."""
+def together_words(plan: PipelinePlan, brief: bool = False) -> str:
+    """What planning the stages together changed, in one paragraph with the numbers. `brief`: without the machines of each."""
     assert plan.totals is not None
     sentences = []
     moved = plan.moved_together
@@ -28,6 +33,7 @@ def together_words(plan: PipelinePlan) -> str:
         sentences.append("Every stage runs on what it would run on alone.")
     else:
         changes = "; ".join(f"{one.name} on {what(one.choice)}, alone on {what(one.alone)}" for one in moved)
+        changes = ", ".join(one.name for one in moved) if brief else changes
         count = "1 stage runs" if len(moved) == 1 else f"{len(moved)} stages run"
         sentences.append(f"Planned together, {count} on something else than alone: {changes}.")
     if plan.alone is not None and moved:

@@ -79,7 +79,8 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         yield f"the machines have {percent_words(carried)} chance of carrying the load"
     elif alone < UNSURE:
         yield f"the latency goals have {percent_words(alone)} chance of being met: measure before you rely on them"
-    fold = max(winner.rate_spread**2, winner.high_s / max(winner.low_s, 1e-9))
+    low, high = (winner.pace[0], winner.pace[2]) if winner.pace is not None else (winner.low_s, winner.high_s)
+    fold = max(winner.rate_spread**2, high / max(low, 1e-9))
     if fold > UNKNOWN_TIMES:
         yield f"its speed is known to a factor of {fold:.2g} only: measure it first"
     if winner.needs_porting:

@@ -46,11 +46,11 @@ def brief(choice: Choice, per: str) -> str:
 
 
 def _pace(low: float, middle: float, high: float, unit: str) -> str:
-    """So many a second; of what comes seldom, one in so long."""
+    """So many a second; of what comes seldom, one every so long: several may run at once."""
     wide = high > low * 1.01
     if middle < SELDOM:
         span = f" ({duration(1 / high)}-{duration(1 / low)})" if wide else ""
-        return f"1 {unit.removesuffix('s')} in {duration(1 / middle)}{span}"
+        return f"1 {unit.removesuffix('s')} every {duration(1 / middle)}{span}"
     return f"{count(middle)} {unit}/s{f' ({count(low)}-{count(high)})' if wide else ''}"
 
 
@@ -114,7 +114,9 @@ def time_parts(choice: Choice) -> str:
 
 def running(choice: Choice) -> list[tuple[str, str]]:
     """How to run a choice, by name: the split, memory, time, checkpoints, where the data lies, what a unit costs."""
-    entries = {name: str(value) for name, value in choice.split.as_dict().items() if value not in (0, 1) or name == "tp"}
+    entries: dict[str, object] = {
+        name: value for name, value in choice.split.as_dict().items() if value not in (0, 1) or name == "tp"
+    }
     if isinstance(choice.split, TrainingSplit):
         entries["recompute"] = _RECOMPUTE[choice.split.recompute]
     split = ", ".join(_way(name, value) for name, value in entries.items())

@@ -15,6 +15,7 @@ import numpy as np
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.machine import Machine
+from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.errors import UnknownName
 from chipwise.planner.fleet import Fleet
 from chipwise.planner.limits import Mask, Refused, allowed
@@ -177,7 +178,7 @@ _EXAMPLES = (
 
 
 def subject_of(known: Known, fleet: Fleet, name: str) -> Subject:
-    """A provider, chip, machine, region or country, or a family of chips, in this order."""
+    """A provider, chip, machine, region or country, a family of chips, or your own machines, in this order."""
     names, catalog = known.names, fleet.catalog
     text = name.strip()
     everywhere = np.ones(len(catalog.regions), dtype=bool)
@@ -197,6 +198,13 @@ def subject_of(known: Known, fleet: Fleet, name: str) -> Subject:
         return Subject(
             f"{'region' if len(regions) == 1 else 'regions'} {title}", np.ones(len(catalog.machines), dtype=bool), inside
         )
+    if names.means_own(text):
+        owned = np.frombuffer(catalog.offers.purchase, dtype=np.int8) == PURCHASES.index(Purchase.OWNED)
+        mask = np.zeros(len(catalog.machines), dtype=bool)
+        mask[np.frombuffer(catalog.offers.machine, dtype=np.int32)[owned]] = True
+        if not mask.any():
+            names.provider(text)  # says how machines of one's own are added
+        return Subject("your own machines", mask, everywhere)
     return Subject(*_family(known, fleet, text), everywhere)
 
 

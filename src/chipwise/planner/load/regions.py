@@ -115,7 +115,7 @@ def distance_notes(work: Common, plan: Plan) -> tuple[str, ...]:
         return ()
     trip = f"the network to {winner.users} takes {winner.network_s * 1e3:.0f} ms from here"
     if winner.network_s <= allowance:
-        return (f"Nothing fits within {NEAR_S * 1e3:.0f} ms: {trip}.",) if work.limits.round_trip else ()
+        return (f"Nothing nearer fits: {trip}.",) if work.limits.round_trip else ()
     return (f"Nothing fits near enough: {trip}, and the goals leave {allowance * 1e3:.0f} ms, so that some users wait longer.",)
 
 

@@ -24,7 +24,7 @@ def check(deployment: Deployment, target: str, *forms: Form) -> None:
         alternatives = _CLOUDS.get(provider, "kubernetes or compose")
         raise CannotRender(
             f"The plan is on {provider}, and {target} runs on AWS only.",
-            remedy=f"Plan for AWS with --limit clouds=[aws], or take --to {alternatives}.",
+            remedy=f"Plan for AWS with --cloud aws, or take --to {alternatives}.",
         )
     if deployment.form not in forms:
         message, remedy = _FORMS[deployment.form](deployment, target)
@@ -58,7 +58,7 @@ def refuse_fpga(deployment: Deployment, target: str) -> None:
     if node.accelerated and node.kind not in ("gpu", "neuron"):
         raise CannotRender(
             f"{node.chip} ({node.kind}) needs a machine image with its own tools, which {target} does not offer.",
-            remedy="Use --to ec2 with --ami, or plan for another chip with --limit chips=[...].",
+            remedy="Use --to ec2 with --ami, or plan for another chip with --chip CHIP.",
         )
     if node.share < 1:
         raise CannotRender(

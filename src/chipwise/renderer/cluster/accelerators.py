@@ -55,7 +55,7 @@ def resource_of(node: Node) -> str | None:
             return "habana.ai/gaudi"
     raise CannotRender(
         f"{node.chip} ({node.kind}) has no device plugin that we know, so Kubernetes cannot hand it out.",
-        remedy="Use --to ec2, terraform or compose; or plan for another chip with --limit chips=[...].",
+        remedy="Use --to ec2, terraform or compose; or plan for another chip with --chip CHIP.",
     )
 
 

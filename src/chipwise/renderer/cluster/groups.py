@@ -31,7 +31,7 @@ _ANSWERING = ("ports", "startupProbe", "readinessProbe", "livenessProbe", "lifec
 def check(deployment: Deployment) -> None:
     """Raises where no group can run it."""
     node, software, chips = deployment.node, deployment.software, width(deployment.split)
-    ways = "Use --to ray, or plan for a chip with more memory (--limit chips=[...])."
+    ways = "Use --to ray, or plan for a chip with more memory (--chip CHIP)."
     if node.kind != "gpu":
         raise CannotRender(
             f"One copy of the model takes {chips} {node.chip} of several machines, and serving engines span machines of this"

@@ -62,7 +62,7 @@ def _refuse(deployment: Deployment) -> None:
         if "accelerator" not in offered:
             raise CannotRender(
                 f"Cloud Run has L4 and RTX PRO 6000 GPUs; the plan uses {node.chip}.",
-                remedy="Plan with --limit chips=[L4] --limit clouds=[gcp], or take --to kubernetes or terraform.",
+                remedy="Plan with --chip L4 --cloud gcp, or take --to kubernetes or terraform.",
             )
         if max(deployment.chips_each, 1) > 1:
             raise CannotRender(

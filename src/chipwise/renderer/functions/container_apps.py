@@ -25,7 +25,7 @@ def container_app_files(deployment: Deployment) -> list[File]:
     if node.accelerated and "profile" not in offered:
         raise CannotRender(
             f"Container Apps have T4 and A100 (80 GB) GPUs; the plan uses {node.chip}.",
-            remedy="Plan with --limit chips=[T4, A100-80], or take --to kubernetes or terraform.",
+            remedy="Plan with --chip T4,A100-80, or take --to kubernetes or terraform.",
         )
     if node.accelerated and max(deployment.chips_each, 1) > 1:
         raise CannotRender(

@@ -44,7 +44,7 @@ def trigger_of(deployment: Deployment) -> tuple[str, str] | None:
     if scheme != wanted:
         raise CannotRender(
             f"Objects arrive at {scheme}://, and the plan is on {deployment.node.provider}, whose functions hear of {wanted}://.",
-            remedy="Plan for the cloud of the bucket with --limit clouds=[...], or move program.trigger.",
+            remedy="Plan for the cloud of the bucket with --cloud NAME, or move program.trigger.",
         )
     bucket, _, prefix = place.partition("/")
     return bucket, prefix

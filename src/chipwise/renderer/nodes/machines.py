@@ -53,12 +53,12 @@ def check(deployment: Deployment, tool: str) -> None:
     if deployment.node.provider != "aws":
         raise CannotRender(
             f"The plan is on {one_line(deployment.node.provider)}; {tool} brings machines of AWS.",
-            remedy="Plan for AWS with --limit clouds=[aws], or take --to terraform or kubernetes.",
+            remedy="Plan for AWS with --cloud aws, or take --to terraform or kubernetes.",
         )
     if "variant" not in deployment.platforms.get("EKS", {}):
         raise CannotRender(
             f"No node image of EKS is known that carries a driver for {one_line(deployment.node.chip)}.",
-            remedy="Use --to ec2 or terraform, or plan for another chip with --limit chips=[...].",
+            remedy="Use --to ec2 or terraform, or plan for another chip with --chip CHIP.",
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from chipwise.catalog.region import readable
 from chipwise.renderer.deployment import Deployment, Form, HandOff, Stand, Volume
 from chipwise.renderer.quoting import one_line
 from chipwise.units import GB
@@ -115,7 +116,7 @@ def _look(one: Deployment) -> Look:
 def _place(deployment: Deployment) -> str:
     if deployment.form is Form.DEVICES:
         return f"on site, {deployment.machines} places" if deployment.machines > 1 else "on site"
-    return text(f"{deployment.node.provider} {deployment.node.region}")
+    return text(f"{deployment.node.provider} {readable(deployment.node.region)}")
 
 
 def _head(one: Deployment) -> tuple[str, str]:
@@ -187,7 +188,7 @@ def _single(deployment: Deployment) -> Scene:
         ),
     )
     spread = len(stands) > 1
-    places = tuple(text(f"{stand.provider} {stand.region}") for stand in stands) if spread else (_place(deployment),)
+    places = tuple(text(f"{stand.provider} {readable(stand.region)}") for stand in stands) if spread else (_place(deployment),)
     boxes: list[Box] = []
     arrows: list[Arrow] = []
     outer = list(_outer(deployment))

@@ -41,7 +41,7 @@ def render(deployment: Deployment) -> list[File]:
         stages = ", ".join(one.title for one in deployments)
         raise CannotRender(
             f"A cluster is in one region; the stages are in {', '.join(regions)}.",
-            remedy=f"Plan with --limit regions=[...], or take one stage with --stage: {stages}.",
+            remedy=f"Plan with --region REGION, or take one stage with --stage: {stages}.",
         )
     name = "cluster.yaml"
     about = f"A new cluster: eksctl create cluster -f {name}; in one of that name: eksctl create nodegroup -f {name}"
@@ -233,7 +233,7 @@ def _check_cards(deployment: Deployment) -> None:
     if uses_efa(deployment) and deployment.node.first_card:
         raise CannotRender(
             f"eksctl puts EFA on the first network card, and {one_line(deployment.node.machine)} has it from the next on.",
-            remedy="Use --to terraform or ec2, which name each card, or plan for another chip with --limit chips=[...].",
+            remedy="Use --to terraform or ec2, which name each card, or plan for another chip with --chip CHIP.",
         )
 
 

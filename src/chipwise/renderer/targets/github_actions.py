@@ -55,7 +55,7 @@ def render(deployment: Deployment) -> list[File]:
         raise CannotRender(
             f"There is nothing to build ({deployment.software.image} is finished), and {deployment.node.provider} has no"
             " cluster that GitHub can sign in to.",
-            remedy="Use --to compose or skypilot, or plan with --limit clouds=[aws, gcp, azure].",
+            remedy="Use --to compose or skypilot, or plan with --cloud aws,gcp,azure.",
         )
     jobs: Object = {"check": _check(deployment)}
     if deployment.software.built:

@@ -36,7 +36,7 @@ def render(deployment: Deployment) -> list[File]:
     if deployment.node.provider != "aws":
         raise CannotRender(
             f"The plan is on {deployment.node.provider}, and ParallelCluster runs on AWS only.",
-            remedy="Plan for AWS with --limit clouds=[aws], or take --to slurm for a cluster that is there.",
+            remedy="Plan for AWS with --cloud aws, or take --to slurm for a cluster that is there.",
         )
     config: Object = {
         "Region": deployment.node.region,

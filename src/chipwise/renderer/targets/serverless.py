@@ -30,7 +30,7 @@ def render(deployment: Deployment) -> list[File]:
             return container_app_files(deployment)
     raise CannotRender(
         f"No functions of {deployment.node.provider} are known to us.",
-        remedy="Plan with --limit clouds=[aws, gcp, azure], or take --to kubernetes.",
+        remedy="Plan with --cloud aws,gcp,azure, or take --to kubernetes.",
     )
 
 
@@ -43,7 +43,7 @@ def _aws(deployment: Deployment) -> list[File]:
             f"AWS has no function with an accelerator (Lambda: processors, {int(lambda_mb):,} MB; SageMaker serverless: "
             f"processors, {int(sizes[-1]):,} MB); the plan uses {node.chips} x {node.chip}.",
             remedy="Use --to sagemaker (asynchronous endpoints go to zero), ecs or batch, or plan for Cloud Run's L4 with "
-            "--limit clouds=[gcp] --limit chips=[L4].",
+            "--cloud gcp --chip L4.",
         )
     if deployment.form is Form.SERVICE and deployment.trigger is None:
         if memory_mb(deployment) is None:

@@ -118,7 +118,7 @@ def _refuse(deployment: Deployment) -> None:
     if node.provider not in _CLOUDS:
         raise CannotRender(
             f"SkyPilot does not rent from {node.provider}.",
-            remedy="Plan with --limit clouds=[aws, gcp, azure, ...], or take --to terraform, slurm or compose.",
+            remedy="Plan with --cloud aws,gcp,azure, or take --to terraform, slurm or compose.",
         )
     if node.kind == "gpu" and node.profile:
         raise CannotRender(f"SkyPilot takes whole chips, not slices ({node.profile}).", remedy="Use --to kubernetes.")

@@ -36,7 +36,7 @@ def render(deployment: Deployment) -> list[File]:
     if provider not in _PLAIN:
         raise CannotRender(
             f"The plan is on {provider}, and this target knows AWS, Google Cloud and Azure.",
-            remedy="Use --to skypilot, dockerfile or compose, or plan elsewhere with --limit clouds=[aws].",
+            remedy="Use --to skypilot, dockerfile or compose, or plan elsewhere with --cloud aws.",
         )
     if len(deployment.rented) > 1 and provider != "aws":
         deployment = with_notes(deployment, {REGIONS, STREAMS, HOURS})

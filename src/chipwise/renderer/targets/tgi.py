@@ -41,7 +41,7 @@ def _can(deployment: Deployment) -> None:
     if "tgi" not in deployment.platforms.get("Images", {}):
         raise CannotRender(
             f"TGI's image has code for NVIDIA GPUs of compute capability 8.0 to 9.0, and the plan has {node.chip}.",
-            remedy="Use --to vllm, or plan for another chip with --limit chips=[...].",
+            remedy="Use --to vllm, or plan for another chip with --chip CHIP.",
         )
     if model_ways(deployment.split)[1] > 1:
         raise CannotRender(

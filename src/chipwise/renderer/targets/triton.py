@@ -73,7 +73,7 @@ def _can(deployment: Deployment) -> None:
     if node.accelerated and (node.kind, node.vendor) != ("gpu", "NVIDIA"):
         raise CannotRender(
             f"Triton runs on NVIDIA GPUs and CPUs, and the plan has {node.chip}.",
-            remedy="Use --to vllm for text models, else kubernetes; or plan with --limit chips=[...].",
+            remedy="Use --to vllm for text models, else kubernetes; or plan with --chip CHIP.",
         )
 
 

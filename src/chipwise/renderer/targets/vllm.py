@@ -24,12 +24,12 @@ def render(deployment: Deployment) -> list[File]:
     model = generating(deployment, "vLLM", VLLM)
     if deployment.node.kind not in ("gpu", "neuron", "tpu", "cpu"):
         raise CannotRender(
-            f"vLLM has no build for {deployment.node.chip}.", remedy="Plan with --limit chips=[...] of GPUs, TPUs or Neuron."
+            f"vLLM has no build for {deployment.node.chip}.", remedy="Plan with --chip CHIP of GPUs, TPUs or Neuron."
         )
     if not model.generates and deployment.node.kind not in ("gpu", "cpu"):
         raise CannotRender(
             f"vLLM's build for {deployment.node.chip} generates text, and {model.name} generates none here.",
-            remedy="Plan with --limit chips=[...] of GPUs, or take --to kubernetes with a program of your own.",
+            remedy="Plan with --chip CHIP of GPUs, or take --to kubernetes with a program of your own.",
         )
     software = deployment.software
     if software.is_custom and software.engine == "vllm":
