@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,22 @@ def test_a_handle_that_is_none_changes_nothing(handle: str) -> None:
         [sys.executable, "-c", script], env={**os.environ, HANDLE: handle}, capture_output=True, text=True, timeout=60
     )
     assert (done.stdout.strip(), done.stderr) == ("well", "")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="/proc of Linux")
+def test_what_is_handed_over_is_not_read_in_proc_before_the_program_takes_it() -> None:
+    """A job of the same system user that looks at every new process reads neither its environment nor its open files."""
+    with handed_over({**os.environ, **SETTINGS}) as (visible, inherited):
+        starting = subprocess.Popen(["sleep", "60"], env=visible, pass_fds=inherited)
+    try:
+        folder = Path(f"/proc/{starting.pid}")
+        texts = [(folder / "environ").read_bytes()]
+        for descriptor in (folder / "fd").iterdir():
+            with suppress(OSError):
+                file = os.open(descriptor, os.O_RDONLY | os.O_NONBLOCK)
+                texts.append(os.read(file, 1 << 20))
+                os.close(file)
+        assert not any(b"pass-word" in text for text in texts)
+    finally:
+        starting.kill()
+        starting.wait()
