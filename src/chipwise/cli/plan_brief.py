@@ -45,11 +45,11 @@ def show_nothing(plan: Plan, title: str = "", lead: str = "") -> None:
     )
 
 
-def _notes(notes: Sequence[str], most: int) -> list[str]:
+def _notes(notes: Sequence[str], line_limit: int) -> list[str]:
     """The first of them, whole, in at most so many lines."""
     lines: list[str] = []
     for note in notes:
-        if len(note_lines := text.sentence_lines(note)) <= most - len(lines):
+        if len(note_lines := text.sentence_lines(note)) <= line_limit - len(lines):
             lines += note_lines
     return lines
 
