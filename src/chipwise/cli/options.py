@@ -253,7 +253,7 @@ def constraining(file: str = "the file's") -> Callable[[F], F]:
                 help="Allow commitments up to this term; default: none.",
             ),
             click.option("--max-price-age", default=None, metavar="TIME", help="Use only prices at most this old: 90d."),
-            click.option("--large", is_flag=True, help="Allow more than 64 machines, even if no goal needs them."),
+            click.option("--large", is_flag=True, help="Allow more than 64 machines (of 8 chips), even if no goal needs them."),
             click.option(
                 "--limit",
                 "limits",

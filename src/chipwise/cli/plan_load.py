@@ -77,7 +77,8 @@ def _show_layers(load: LoadPlan) -> None:
         ],
         [
             *([one.name, f"{one.machines}", f"{one.utilisation:.0%}", usd_cell(one.usd)] for one in load.layers),
-            *([["together", "", "", usd_cell(load.usd)]] if len(load.layers) > 1 else []),
+            *([["transfer and storage", "", "", usd_cell(load.other_usd)]] if load.other_usd > 0 else []),
+            *([["together", "", "", usd_cell(load.usd)]] if len(load.layers) > 1 or load.other_usd > 0 else []),
             *(
                 [f"only {option.name}", "", "", usd_cell(option.usd) if option.usd is not None else option.why]
                 for option in load.alone

@@ -93,7 +93,11 @@ def by_the_request(usd_per_request: float, fleet: ReplicaSet) -> BreakEven:
         return _over_a_day(slope, fleet)
     if margin <= 0 and minimum * margin < f / slope:
         full = price(h / q / 3600.0)
-        return BreakEven(None, None, f"even a full replica costs {full} a request, the service {price(usd_per_request)}")
+        return BreakEven(
+            None,
+            None,
+            f"even a replica with all of its planned load costs {full} a request, the service {price(usd_per_request)}",
+        )
     if margin <= 0:  # equal to the last digit at the end of every step, and nothing beside the replicas
         return BreakEven(minimum * q, None, "a full replica costs what the service does")
     winning = max(minimum, ceil(f / slope / margin - _ROUNDING))

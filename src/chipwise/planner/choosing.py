@@ -420,7 +420,7 @@ class ChoiceMaker:
         if followed is not None:
             share = followed.share
             always = (Line("compute", compute / share), Line("restarts", restarts / share, interrupted), *other_lines)
-            over_time = OverTime(followed.fewest, followed.hours, Cost.of(always), kg / share)
+            over_time = OverTime(followed.fewest, followed.hours, Cost.of(always), kg / share, followed.always_hours / count)
         spread = self._spread(row, described, count)
         by_hour = float(priced.compute_usd[row] + priced.restart_usd[row])
         rest = cost.usd - by_hour

@@ -83,6 +83,12 @@ def training_batch(work: Learning, parameters: float, sequence_tokens: int) -> i
     return int(2 ** round(math.log2(tokens / sequence_tokens)))
 
 
+def most_machines(work: Common, monthly: bool) -> float:
+    """That are taken unasked; where a goal needs more, nothing smaller keeps it."""
+    asks = work.limits.large or (work.limits.chip_count.min or 0) > MOST_MACHINES
+    return math.inf if monthly or asks else MOST_MACHINES
+
+
 def takes_spot(work: Common) -> bool:
     """Whether spot machines are used unasked: by jobs, which start again from a checkpoint; not by services, where people and
     viewers wait while a machine is replaced."""

@@ -24,7 +24,7 @@ from chipwise.perf.arrays import Array
 from chipwise.perf.feeding import tiers
 from chipwise.planner import quotas
 from chipwise.planner.case import Goals, Stored
-from chipwise.planner.defaults import HORIZON_S, MOST_MACHINES, ported_kinds
+from chipwise.planner.defaults import HORIZON_S, most_machines, ported_kinds
 from chipwise.planner.failures import Failures
 from chipwise.planner.fleet import Fleet, Index, fleet_of
 from chipwise.planner.limits import COMMITTED_YEARS, Rules
@@ -136,14 +136,9 @@ def goals_of(known: Known, work: Common, rules: Rules, objective: str, deadline_
         stated=work.goals.confidence is not None,
         least_replicas=(work.replicas.min or 1) if isinstance(work, Serve) else 1,
         horizon_s=HORIZON_S if not monthly and deadline_s is None and work.goals.throughput is None else None,
-        most_machines=math.inf if monthly or _asks_for_many(work) else MOST_MACHINES,
+        most_machines=most_machines(work, monthly),
         native=ported_kinds(work, partial(_is_processor, known)),
     )
-
-
-def _asks_for_many(work: Common) -> bool:
-    """Whether the limits ask for a large fleet; where a goal does, nothing smaller keeps it."""
-    return work.limits.large or (work.limits.chip_count.min or 0) > MOST_MACHINES
 
 
 def items_of(work: Common) -> tuple[float, str] | None:

@@ -43,7 +43,7 @@ class Advantage(StrEnum):
     FRESHER = "fresher price"
     FEWER = "fewer machines"
     LESS_PORTING = "less porting"
-    SURER = "a surer price"
+    SURER = "a price that is more certain"
     HEADROOM = "all of the headroom"
     KNOWN = "a speed that was measured on similar chips"
 

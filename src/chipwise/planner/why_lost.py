@@ -241,4 +241,5 @@ def beaten(winner: Choice, loser: Choice, objective: str, per: str) -> Beaten:
         best_machines=winner.machines,
         chance=loser.request_chance,
         best_chance=winner.request_chance,
+        headroom=loser.headroom if winner.headroom is None else None,
     )

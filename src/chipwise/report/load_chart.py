@@ -89,7 +89,9 @@ def load_table(plan: Plan) -> str:
     if load is None:
         return ""
     rows = [[text(one.name), f"{one.machines:,}", f"{one.utilisation:.0%}", text(usd(one.usd))] for one in load.layers]
-    if len(load.layers) > 1:
+    if load.other_usd > 0:
+        rows.append([text("transfer and storage"), "", "", text(usd(load.other_usd))])
+    if len(load.layers) > 1 or load.other_usd > 0:
         rows.append([text("together"), "", "", text(usd(load.usd))])
     if len(load.alone) > 1:
         rows += [

@@ -42,6 +42,7 @@ def load_view(load: LoadPlan) -> View:
             "starting": hours.starting,
         },
         "usd": load.usd,
+        "other_usd": load.other_usd,
         "usd_range": [load.low_usd, load.high_usd],
         "layers": [
             {

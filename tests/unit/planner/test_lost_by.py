@@ -30,7 +30,7 @@ def lost(**changes: Any) -> str:
     [
         (
             {"usd": 81.0, "doubt": "from one source only", "doubt_share": 0.25},
-            "its price is doubtful (from one source only): a surer one leads that costs up to 25% more; 19% cheaper",
+            "its price is uncertain (from one source only): what costs up to 25% more for certain ranks first; 19% cheaper",
         ),
         ({"price_days": 430}, "its price is 14 months old against 3 months; 2% cheaper"),
         ({"seconds": 13 * plans.HOUR}, "it takes 13 h against 10 h; 2% cheaper"),
@@ -52,7 +52,7 @@ def test_what_is_dearer_lost_by_its_cost() -> None:
 @pytest.mark.parametrize(
     ("advantage", "changes", "said"),
     [
-        (Advantage.SURER, {"doubt": "from one source only"}, "a surer price (the other: from one source only)"),
+        (Advantage.SURER, {"doubt": "from one source only"}, "a price that is more certain (the other: from one source only)"),
         (Advantage.FRESHER, {"price_days": 430}, "fresher price (3 months old, not 14 months)"),
         (Advantage.SOONER, {"seconds": 13 * plans.HOUR}, "sooner (10 h, not 13 h)"),
         (Advantage.FEWER, {"machines": 4}, "fewer machines (2, not 4)"),

@@ -83,7 +83,7 @@ def test_what_costs_the_same_ties_and_porting_that_saves_too_little_says_how_muc
 
 def test_a_break_even_that_does_not_last_is_not_called_one() -> None:
     never, some = BreakEven(None, None, "why"), BreakEven(17.0, None, "")
-    assert replace(SERVICE, break_even=never).told_break_even == "a machine of your own is not cheaper at any rate: why"
+    assert replace(SERVICE, break_even=never).told_break_even == "a dedicated machine is not cheaper at any rate: why"
     told = replace(SERVICE, break_even=some).told_break_even
     assert told == "a dedicated machine is cheaper at some rates only, the lowest of them 17 requests a second"
 

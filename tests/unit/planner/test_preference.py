@@ -266,7 +266,7 @@ def test_a_pipeline_says_what_a_surer_price_costs_more_as_a_workload_alone_does(
     (tie,) = [one for one in whole.near_ties if Advantage.SURER in one.advantages]
     extra = whole.stages[0].choice.usd / tie.choice.usd - 1.0
     assert extra > NEARLY
-    assert f"({extra:.1%}) more: a surer price" in together_words(whole)
+    assert f"({extra:.1%}) more: a price that is more certain" in together_words(whole)
 
 
 CHAT: dict[str, Any] = {

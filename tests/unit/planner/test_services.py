@@ -362,7 +362,7 @@ limits: {clouds: [aws]}
 """
     found_plan = plan(SESSION, "case.yaml", text=text)
     assert found_plan.winner is not None
-    told = [one.break_even for one in found_plan.services if one.break_even.startswith("a machine of your own is not")]
+    told = [one.break_even for one in found_plan.services if one.break_even.startswith("a dedicated machine is not")]
     assert told
     assert all(f"machines in {found_plan.winner.precision}" in one for one in told)
     narrow = any(one.kind is RuleKind.PRECISION for one in found_plan.alternatives)

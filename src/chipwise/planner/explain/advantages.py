@@ -42,10 +42,13 @@ def lost_by(lost: Beaten) -> str:
 
 def _causes(lost: Beaten, saved: float) -> Iterator[str]:
     if lost.doubt:
-        yield f"its price is doubtful ({lost.doubt}): a surer one leads that costs up to {lost.doubt_share:.0%} more"
+        yield f"its price is uncertain ({lost.doubt}): what costs up to {lost.doubt_share:.0%} more for certain ranks first"
         return
     if lost.chance is not None and lost.best_chance is not None and lost.chance < lost.best_chance - AS_SURE:
         yield f"a single request meets the latency goals with {lost.chance:.0%} against {lost.best_chance:.0%}"
+        return
+    if lost.headroom is not None and lost.headroom < (usual := Serve.model_fields["headroom"].default):
+        yield f"its headroom is {lost.headroom:.1%}, not {usual:.0%}"
         return
     if saved > NEARLY / (1.0 + NEARLY) + 1e-9:
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chipwise.planner.defaults import most_machines
 from chipwise.planner.explain.asking_latency import Asked
 from chipwise.planner.ground import PERIODS, budget_usd, running_s
 from chipwise.workload.common import Common
@@ -38,6 +39,7 @@ def asked_of(known: Known, work: Common, per: str) -> Asked:
         headroom=work.headroom if isinstance(work, Serve) else 0.0,
         most_chips=work.limits.chip_count.max,
         splits=work.parallel if isinstance(work, Hpc) else 1.0,
+        most_machines=most_machines(work, per == "month"),
     )
 
 

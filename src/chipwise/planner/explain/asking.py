@@ -16,7 +16,7 @@ from chipwise.planner.defaults import HORIZON_S
 from chipwise.planner.explain.asking_latency import Asked, choice_label, how_surely, machines_of
 from chipwise.planner.explain.reason_words import missing_words
 from chipwise.planner.explain.scaling import Point, counted, linear_words, own_count, scale_curve, scaling_words, usd_of
-from chipwise.planner.reasons.goals import NoNetworkPort, TooSlow
+from chipwise.planner.reasons.goals import NoNetworkPort, TooSlow, UnsureLatency
 from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.plan import Answer, Obstacle, Plan, Rows
 from chipwise.planner.values.split import DevicesPerPlace, Seats, width
@@ -44,8 +44,11 @@ def answers(plan: Plan, targets: Asked) -> tuple[Answer, ...]:
     if winner is None:
         return _nothing(plan)
     curve = scale_curve(plan.rows, winner) if plan.per == "job" else []
-    owned = own_count(plan.rows, winner)
-    scales = scaling_words(winner, curve, owned, targets.most_chips) if plan.per == "job" else _load(plan, winner, targets)
+    if plan.per == "job":
+        owned = own_count(plan.rows, winner)
+        scales = scaling_words(winner, curve, owned, targets.most_chips, targets.most_machines)
+    else:
+        scales = _load(plan, winner, targets)
     texts = {
         PARALLEL: _side_by_side(plan, winner, targets) if plan.per == "month" else _parallel(plan.rows, winner, targets),
         _goal_name(plan): _latency(plan, winner, targets),
@@ -89,7 +92,8 @@ def _parallel(rows: Rows | None, winner: Choice, targets: Asked) -> list[str]:
         text = f"{word}: {total} {winner.chip} is {fewest_text}; {share:.3g}x as many"
         return [f"{text} are {gain:.2f}x as fast.", *limit]
     gain, share = fewest.work_s / winner.work_s, total / fewest.chips
-    text = f"{_word(gain / share)}: the {total} {winner.chip} are {amount(gain)}x as fast as {fewest.chips:g}, the fewest known"
+    smallest = f"{fewest.chips:g}, the smallest number predicted"
+    text = f"{_word(gain / share)}: the {total} {winner.chip} are {amount(gain)}x as fast as {smallest}"
     return [f"{text} ({duration(winner.work_s)}, not {duration(fewest.work_s)}): {linear_words(gain / share)}.", *limit]
 
 
@@ -119,7 +123,7 @@ def _side_by_side(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     unit = _SIDES.get(plan.kind, "a second")
     if plan.kind != "serve":
         takes = f"{hardware} {'takes' if chips == 1 else 'take'} {amount(winner.rate or 0.0)} {unit}"
-        return [f"Yes: each is worked on by itself; {takes}."]
+        return [f"Yes: {'streams' if plan.kind == 'transcode' else 'messages'} are independent; {takes}."]
     ways = width(winner.split)
     spread = f" over {ways} chips{' each' if copies > 1 else ''}" if ways > 1 else ""
     per_copy = f", {amount(winner.rate / copies)} {unit} {'each' if copies > 1 else 'in all'}" if winner.rate else ""
@@ -157,6 +161,14 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     rest = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
     if slow:
         return [first, *network, f"Too slow at any rate: {', '.join(slow[:3])}{rest}."]
+    if unsure := [loss for loss in plan.losses if isinstance(loss.why, UnsureLatency)]:
+        listed = ", ".join(
+            f"{loss.family} ({math.floor(100 * loss.why.chance)}%)"
+            for loss in unsure[:3]
+            if isinstance(loss.why, UnsureLatency)
+        )
+        rest = f" and {len(unsure) - 3} more" if len(unsure) > 3 else ""
+        return [first, *network, f"Too unlikely to meet them: {listed}{rest}."]
     return [first, *network] if missed else [first, *network, "No family on offer is too slow."]
 
 
@@ -190,12 +202,13 @@ def _in_time(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
 
 
 def _always_usd(choice: Choice) -> float:
-    """Of machines for the peak at all times."""
+    """Of machines for the peak, up whenever the schedule is on."""
     return choice.usd if choice.over_time is None else choice.over_time.always_cost.usd
 
 
 def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
-    further = f"every further machine costs about {usd(winner.usd / winner.machines)} a month."
+    most = "at most" if winner.over_time is not None else "about"  # such a machine is up in a part of the hours only
+    further = f"every further machine costs {most} {usd(_always_usd(winner) / winner.machines)} a month."
     if plan.kind == "interactive":
         return [f"By seats: {counted(winner.machines, 'machine holds', 'machines hold')} {winner.seats}; {further}"]
     if isinstance(winner.split, DevicesPerPlace):
@@ -240,22 +253,25 @@ def _one_fewer(plan: Plan, winner: Choice, targets: Asked, planned: float) -> li
 
 
 def _budget(plan: Plan, winner: Choice, targets: Asked, curve: Sequence[Point]) -> list[str]:
-    sentences = [f"none given; this costs {usd(winner.usd)} a {plan.per}."]
+    subject = "this costs" if plan.service is None else "the best machines cost"
+    sentences = [f"none given; {subject} {usd(winner.usd)} a {plan.per}."]
     if targets.budget_usd and targets.period_s:
         spent = winner.usd * min(targets.period_s / max(winner.seconds, 1.0), 1.0)
         sentences = [
             f"{usd(spent)} of the {usd(targets.budget_usd)} allowed in each {targets.budget_per}, {usd(winner.usd)} in all."
         ]
     elif targets.budget_usd and (layered := plan.layered_usd) is not None and _always_usd(winner) > targets.budget_usd:
-        changes = winner.over_time is not None
         manner, contrast = (
-            ("with machines that follow the load", "for the peak at all times") if changes else ("in layers", "in one way")
+            ("with machines that follow the load", f"for the peak {winner.over_time.always}")
+            if winner.over_time is not None
+            else ("in layers", "in one way")
         )
         cost = f"{manner} ({usd(layered)}); {contrast} this costs {usd(_always_usd(winner))}"
         sentences = [f"{layered / targets.budget_usd:.0%} of the {usd(targets.budget_usd)} a {plan.per}, {cost}."]
     elif targets.budget_usd:
         share = winner.usd / targets.budget_usd
-        sentences = [f"{f'{share:.0%}' if share >= 0.01 else 'Less than 1%'} of the {usd(targets.budget_usd)} a {plan.per}."]
+        part = f"{f'{share:.0%}' if share >= 0.01 else 'Less than 1%'} of the {usd(targets.budget_usd)} a {plan.per}"
+        sentences = [f"{part}." if plan.service is None else f"{part} for the best machines."]
     sentences += _overrun_words(winner, targets)
     if targets.budget_usd and winner.request_chance is not None and winner.request_chance < targets.sure_enough:
         sentences.append(f"Nothing within it meets the latency goals with {targets.confidence:.0%} probability.")
@@ -319,10 +335,12 @@ def _month(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     cheap = min((choice for choice in plan.front), key=lambda choice: choice.usd, default=winner)
     sentences = []
     if cheap.usd < winner.usd * 0.995:
-        sentences.append(f"Cheapest: {usd(cheap.usd)} ({choice_label(cheap)}).")
+        name = "Cheapest" if plan.service is None else "Cheapest machines"
+        sentences.append(f"{name}: {usd(cheap.usd)} ({choice_label(cheap)}).")
     elif plan.objective != "cost" and (winner.goals_chance is None or winner.goals_chance >= 0.5):
         sentences.append("Nothing that meets the goals is cheaper.")
-    rivals = (choice for choice in plan.choices if choice.chip != winner.chip and choice.usd >= winner.usd)
+    cheaper = {winner.chip, *(choice.chip for choice in (cheap, *plan.choices) if choice.usd < winner.usd)}
+    rivals = (choice for choice in plan.choices if choice.chip not in cheaper)
     if (rival := next(rivals, None)) is not None:
         sentences.append(f"The next chip, {rival.chip}, costs {usd(rival.usd)}.")
     affordable = math.floor(targets.budget_usd / winner.usd * winner.machines) if targets.budget_usd else 2 * winner.machines

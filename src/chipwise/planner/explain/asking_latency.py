@@ -36,6 +36,7 @@ class Asked:
     headroom: float = 0.0  # above the rate, as a share of it
     most_chips: float | None = None  # that limits.chip_count allows
     splits: float = 1.0  # share of the work that can be split (Amdahl)
+    most_machines: float = math.inf  # that a plan takes unasked
 
 
 def how_surely(plan: Plan, chance: float, winner: Choice, targets: Asked) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from chipwise.planner.defaults import PORTING_SAVES, PORTING_USD
 from chipwise.planner.explain.advantages import lost_by
+from chipwise.planner.fleet import MOST_CHIPS
 from chipwise.planner.limits import Refused
 from chipwise.planner.reasons import Beaten, Reason, abilities, goals, limits, quantum, sizes
 from chipwise.planner.values.plan import Loss, Missing, Obstacle
@@ -240,6 +241,8 @@ def _size(reason: sizes.Size) -> str:
         case sizes.NoCount(chips, low, high):
             return f"no number of machines with {chips} chips each gives {low:,} to {high:,} chips (limits.chip_count)"
         case sizes.NeedsChips(needed, allowed):
+            if allowed == MOST_CHIPS:
+                return f"needs {needed:,} chips; more than {allowed:,} are tried only where limits.chip_count.max states it"
             return f"needs {needed:,} chips, {allowed:,} are allowed"
         case sizes.NeedsReplicas(needed, allowed):
             return f"needs {needed:,} replicas, {allowed:,} are allowed"

@@ -11,7 +11,8 @@ import numpy as np
 
 from chipwise.catalog.offer import Purchase
 from chipwise.perf.arrays import Array
-from chipwise.planner.explain.words import EDGE
+from chipwise.planner.defaults import MACHINE_CHIPS
+from chipwise.planner.explain.words import EDGE, WAITING
 from chipwise.planner.fleet import Index
 from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of
@@ -30,6 +31,8 @@ class Point:
     seconds: float
     usd: float
     work_s: float  # of the seconds those in which it makes progress: by them it is told how parallel the work is
+    waiting_s: float = 0.0  # of the seconds those in which spot machines are waited for
+    fleet: float = 1.0  # machines, where one of more than eight chips counts as several
 
 
 def scale_curve(rows: Rows | None, winner: Choice) -> list[Point]:
@@ -50,12 +53,17 @@ def scale_curve(rows: Rows | None, winner: Choice) -> list[Point]:
     inside = np.array([shape.chips for shape in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine[subset]]]
     chips = priced.machines[subset] * inside
     best = _best(rows, subset, chips)
+    waits_s = priced.tails.first_wait_s[subset] + (
+        priced.tails.mean.waiting_s[subset] if winner.purchase == Purchase.SPOT else 0.0
+    )
     return [
         Point(
             float(chips[row]),
             float(priced.seconds[subset[row]]),
             float(usd_of(priced, subset[row : row + 1])[0]),
             float(priced.tails.risk.work_s[subset[row]]),
+            float(waits_s[row]),
+            float(priced.machines[subset[row]] * max(inside[row] / MACHINE_CHIPS, 1.0)),
         )
         for row in best.tolist()
     ]
@@ -107,9 +115,14 @@ def linear_words(share: float) -> str:
 
 
 def scaling_words(
-    winner: Choice, curve: Sequence[Point], count: int | None = None, most_chips: float | None = None
+    winner: Choice,
+    curve: Sequence[Point],
+    count: int | None = None,
+    most_chips: float | None = None,
+    most_machines: float = math.inf,
 ) -> list[str]:
-    """`count`: of the winner's machine that the user owns; `most_chips`: that the workload's limits allow."""
+    """`count`: of the winner's machine that the user owns; `most_chips`: that the workload's limits allow; `most_machines`:
+    that a plan takes unasked."""
     total = winner.chips * winner.machines
     own = next((point for point in curve if point.chips == total), None)
     if count is not None and (own is None or curve[-1].chips <= total):
@@ -119,22 +132,30 @@ def scaling_words(
             return [f"limits.chip_count allows at most {most_chips:g} chips: what more would bring was not tested."]
         none = f"{winner.provider} has no candidate with more than {total} {winner.chip} and the same purchase option"
         return [f"{none}."]
-    steps = []
-    for times in (2, 4):
-        point = next((point for point in curve if point.chips == times * total), None)
-        if point is not None:
-            share = own.work_s / (point.work_s * times)
-            steps.append(f"{times}x the chips: {_stretch(point, share)}")
-    if not steps:
-        point = curve[-1]
+    larger = [point for point in curve if point.chips > total]
+    shown = [point for point in larger if point.chips in (2 * total, 4 * total)] or larger[-1:]
+    steps: list[str] = []
+    for point in shown:
         share = own.work_s * total / (point.work_s * point.chips)
-        steps.append(f"{point.chips:g} chips: {_stretch(point, share)}")
-    return [f"{'; '.join(steps)}.", _end(winner, [own, *(point for point in curve if point.chips > total)])]
+        times = f"{point.chips / total:g}x" if point.chips in (2 * total, 4 * total) else ""
+        name = times if times and steps else f"{times} the chips" if times else f"{point.chips:g} chips"
+        steps.append(f"{name}: {_stretch(point, share)}")
+    unasked = _unasked(winner, shown, most_machines)
+    return [f"{'; '.join(steps)}.", *unasked, _end(winner, [own, *larger])]
+
+
+def _unasked(winner: Choice, shown: Sequence[Point], most_machines: float) -> list[str]:
+    """Which of them are not weighed against the answer, and what allows them."""
+    if not any(point.fleet > most_machines for point in shown):
+        return []
+    most = f"{most_machines:g} machines of {MACHINE_CHIPS} chips"
+    return [f"More than {most_machines * MACHINE_CHIPS:g} {winner.chip} ({most}) are planned only with --large or a goal."]
 
 
 def _stretch(point: Point, share: float) -> str:
     """How long it takes, and of the work alone what more chips bring: waits and repeated work are in the former only."""
-    work = "" if point.seconds <= 1.02 * point.work_s else f"work {duration(point.work_s)}: "
+    waits = f"spot wait {duration(point.waiting_s)}, " if point.waiting_s >= WAITING * point.seconds else ""
+    work = "" if point.seconds <= 1.02 * point.work_s else f"{waits}work {duration(point.work_s)}: "
     return f"{duration(point.seconds)} for {usd(point.usd)} ({work}{linear_words(share)})"
 
 

@@ -231,7 +231,7 @@ def _farther(winner: Choice, rival: Choice | None) -> Iterator[Turn]:
 
 
 def _precision(winner: Choice, rows: Rows) -> Iterator[Turn]:
-    if not winner.precision:  # nothing is computed in a format of ours; others may be called by the slice they are
+    if not winner.precision or winner.seats is not None:  # nothing is computed in a format of ours; of people it names a slice
         return
     heads = rows.ranked[1 : min(rows.kept, LOOKED_AT)]
     formats = [_distinct_format(rows.precision(row), winner.precision) for row in heads.tolist()]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from chipwise.money.layering import Layer
-from chipwise.planner.defaults import HORIZON_S, NEARLY
+from chipwise.planner.defaults import HORIZON_S, MACHINE_CHIPS, MOST_MACHINES, NEARLY
 from chipwise.planner.explain.advantages import advantage_words
 from chipwise.planner.explain.data_words import data_words, dominant
 from chipwise.planner.explain.reason_words import words
@@ -182,7 +182,7 @@ def sentence(plan: Plan) -> str:
         able = f" for up to {rate_words(winner.rate, plan.kind)}" if winner.rate and plan.kind in RATES else ""
         verb = "Buy" if winner.provider == EDGE else "Use" if winner.purchase == "owned" else "Rent"
         cost = f"{cost_words(winner, ' a month')}{able}{_always(winner)}{beats}"
-        goes = ", as the load goes" if follows(winner) else ""
+        goes = f", as the load goes{_off(winner)}" if follows(winner) else ""
         remarks = f"{_missed(winner)}{_spared(winner)}{_owned(winner)}{_stale(winner)}{porting_words(plan)}{_terms(plan)}"
         bought = "paid off over 3 years" if winner.provider == EDGE else winner.purchase
         return f"{verb} {hardware}, {bought}{goes}: {cost}.{remarks}"
@@ -234,7 +234,11 @@ def _next_best(plan: Plan, winner: Choice) -> str:
         better = ", ".join(advantage_words(winner, cheaper, plan.near_tie.advantages))
         return f"; chosen over {name} for {usd(cheaper.usd)} ({share:.1%} less): {better}"
     dearer = [choice for choice in plan.choices[1:] if choice.usd >= winner.usd and not has_idle_chips(choice)]
-    return f"; next best {usd(dearer[0].usd)}" if dearer else ""
+    if not dearer:
+        return ""
+    if usd(dearer[0].usd) == usd(winner.usd):
+        return f"; ties with {many_words(dearer[0])}{dearer[0].provider} {dearer[0].machine}, {dearer[0].purchase}"
+    return f"; next best {usd(dearer[0].usd)}"
 
 
 def has_idle_chips(choice: Choice) -> bool:
@@ -280,7 +284,13 @@ def _long(choice: Choice) -> str:
     """A job that takes longer than anybody would wait unasked."""
     if choice.late_share is not None or choice.seconds <= HORIZON_S:
         return ""
-    return f" Nothing that was found does it within {duration(HORIZON_S)}: give a deadline, or more chips."
+    more = "--large" if _fleet(choice) <= MOST_MACHINES < 2 * _fleet(choice) else "more chips"
+    return f" Nothing that was found does it within {duration(HORIZON_S)}: give a deadline, or {more}."
+
+
+def _fleet(choice: Choice) -> float:
+    """Machines, where one of more than eight chips counts as several."""
+    return choice.machines * max(choice.chips / MACHINE_CHIPS, 1.0)
 
 
 def cost_words(choice: Choice, per: str = "") -> str:
@@ -315,7 +325,11 @@ def many_words(choice: Choice) -> str:
 def _always(choice: Choice) -> str:
     if choice.over_time is None or not follows(choice):
         return ""
-    return f"; {choice.machines} at all times {usd(choice.over_time.always_cost.usd)}"
+    return f"; {choice.machines} {choice.over_time.always} {usd(choice.over_time.always_cost.usd)}"
+
+
+def _off(choice: Choice) -> str:
+    return ", none outside the schedule" if choice.over_time is not None and choice.over_time.is_scheduled else ""
 
 
 def _circuits(part: QuantumPart) -> str:

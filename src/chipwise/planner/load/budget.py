@@ -46,7 +46,6 @@ def layered_of(known: Known, work: Common, path: str) -> Callable[[Rows], Array]
 
 def _layered(kinds: Kinds, rows: Rows, curve: LoadCurve) -> Array:
     priced = rows.priced
-    extras = priced.transfer_usd + priced.beside_usd
     usd = priced.usd.copy()
     cheapest = _cheapest(rows, usd)[:MOST_EXACT].tolist()
     if kinds.may_commit and not curve.flat:  # a base that is promised may make the cheapest of what is dear by the hour
@@ -55,7 +54,7 @@ def _layered(kinds: Kinds, rows: Rows, curve: LoadCurve) -> Array:
     for row in cheapest:
         kind = kinds.kind(row)
         if kind is not None and not beyond(curve, kind.answering):
-            usd[row] = min(usd[row], carry(curve, kind).usd + float(extras[row]))
+            usd[row] = min(usd[row], carry(curve, kind).usd + kinds.other_usd(row))
     return usd
 
 

@@ -322,10 +322,16 @@ class Carried:
     load: Load  # of rented machines
     layering: Layering
     base: Layer | None = None
+    other_usd: float = 0.0  # beside the machines: transfer, storage
 
     @property
     def usd(self) -> float:
-        return self.layering.usd + (self.base.usd if self.base else 0.0)
+        return self.layering.usd + (self.base.usd if self.base else 0.0) + self.other_usd
+
+    @property
+    def has_commitment(self) -> bool:
+        """Whether something is promised or owned: a way to buy that the ranking of single purchase options cannot weigh."""
+        return self.base is not None or any(layer.committed for layer in self.layering.layers)
 
     @property
     def layers(self) -> tuple[Layer, ...]:

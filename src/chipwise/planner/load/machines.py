@@ -175,6 +175,10 @@ class Kinds:
             start_s=self.start_s(row),
         )
 
+    def other_usd(self, row: int) -> float:
+        """A month of what is paid beside the machines."""
+        return float(self.rows.priced.transfer_usd[row] + self.rows.priced.beside_usd[row])
+
     def start_s(self, row: int) -> float:
         """From ordering a machine until it answers; 0 where machines never change."""
         if self.curve.flat and not self.curve.opens:

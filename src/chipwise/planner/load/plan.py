@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from chipwise.money.layering import MOST_MACHINES
+from chipwise.money.layering import MOST_MACHINES, Alone
 from chipwise.planner.defaults import NEARLY, NOTEBOOK_IDLE_S
 from chipwise.planner.load.advice import advise
 from chipwise.planner.load.curve import (
@@ -138,7 +138,8 @@ def with_load(known: Known, path: str, work: Common, plan: Plan) -> Plan:
     if load is not None and first is not None and first.layered_usd is not None and first.over_time is not None:
         always = first.over_time.always_cost.usd
         if load.usd < (1 - NEARLY) * always:
-            costs = f"{load.title} costs ${load.usd:,.0f} a month; for the peak at all times it would cost ${always:,.0f}"
+            peak = f"for the peak {first.over_time.always} it would cost ${always:,.0f}"
+            costs = f"{load.title} costs ${load.usd:,.0f} a month; {peak}"
             notes = (*notes, f"The budget is compared with the cost of the load over time: {costs}.")
     return replace(plan, load=load, placement=placement(known, work, plan, path), notes=notes)
 
@@ -173,10 +174,12 @@ def load_plan(known: Known, work: Common, plan: Plan, path: str) -> LoadPlan | N
         if kind is None or beyond(curve, kind.answering):
             continue
         above: Sequence[tuple[Base | None, int]] = (bases if rank < WITH_BASE else ()) or [(None, row)]
-        carried += [_alone_if_enough(kinds, carry(curve, kind, base), row, own) for base, own in above]
+        carried += [
+            _with_other_costs(kinds, *_alone_if_enough(kinds, carry(curve, kind, base), row, own)) for base, own in above
+        ]
     if not carried:
         return None
-    best, row = _leading(curve, plan.winner, carried)
+    best, row = _leading(plan.winner, carried)
     return _finished(work, plan, curve, kinds, best, row, len({place for _, place in carried}))
 
 
@@ -187,13 +190,17 @@ def _alone_if_enough(kinds: Kinds, carried: Carried, row: int, own: int) -> tupl
     return replace(carried, kind=kind), own
 
 
-def _leading(curve: LoadCurve, winner: Choice, carried: Sequence[tuple[Carried, int]]) -> tuple[Carried, int]:
-    """The cheapest; the plan's own machines where others cost hardly less, or nothing is layered: under a load that never
-    changes only commitments and machines of one's own are another way to buy than the plan's."""
-    best, row = min(carried, key=lambda pair: pair[0].usd)
-    layered = best.base is not None or any(layer.committed for layer in best.layering.layers) or not curve.flat
-    for rival, place in carried:
-        if rival.kind.is_of(winner) and (rival.usd <= (1 + NEARLY) * best.usd or not layered):
+def _with_other_costs(kinds: Kinds, carried: Carried, row: int) -> tuple[Carried, int]:
+    return replace(carried, other_usd=kinds.other_usd(row)), row
+
+
+def _leading(winner: Choice, carried: Sequence[tuple[Carried, int]]) -> tuple[Carried, int]:
+    """The plan's own machines; cheaper ones only where something is promised or owned. What is bought by the hour alone was
+    ranked with the plan's own, and lost by more than its cost: by porting, headroom, or a speed or a price that is unsure."""
+    ranked = [pair for pair in carried if pair[0].has_commitment or pair[0].kind.is_of(winner)] or carried
+    best, row = min(ranked, key=lambda pair: pair[0].usd)
+    for rival, place in ranked:
+        if rival.kind.is_of(winner) and rival.usd <= (1 + NEARLY) * best.usd:
             return rival, place
     return best, row
 
@@ -250,9 +257,10 @@ def _finished(
         machine_hours=hours,
         layers=best.layers,
         usd=best.usd,
+        other_usd=best.other_usd,
         low_usd=best.usd * choice.low_usd / max(choice.usd, 1e-12),
         high_usd=best.usd * choice.high_usd / max(choice.usd, 1e-12),
-        alone=best.layering.alone if best.base is None else (),
+        alone=_alone(best),
         recommendation=advice,
         changed=_changed(plan, best, kinds, curve),
         steps=_steps(best),
@@ -260,6 +268,12 @@ def _finished(
         assumed=tuple(assumed),
         by_hour=hours_of_week(work, curve, answering) if isinstance(work, Serve) and work.arrival.shape is not None else (),
     )
+
+
+def _alone(best: Carried) -> tuple[Alone, ...]:
+    """The whole load on one option, with what is paid beside the machines."""
+    alone = best.layering.alone if best.base is None else ()
+    return tuple(option if option.usd is None else replace(option, usd=option.usd + best.other_usd) for option in alone)
 
 
 def _assumed(kinds: Kinds, starts_s: float, hours: MachineHours) -> list[str]:
@@ -304,7 +318,11 @@ def _changed(plan: Plan, best: Carried, kinds: Kinds, curve: LoadCurve) -> str:
         return ""
     row = kinds.row_of(winner)
     first = None if row is None else kinds.kind(row)
-    usd = winner.usd if first is None or beyond(curve, first.answering) else carry(curve, first).usd
+    usd = (
+        winner.usd
+        if row is None or first is None or beyond(curve, first.answering)
+        else carry(curve, first).usd + kinds.other_usd(row)
+    )
     costs = f"${best.usd:,.0f} a month, against ${usd:,.0f} for {winner.where}"
     if best.usd < (1 - NEARLY) * usd:
         return f"over the load's curve it costs {costs}"

@@ -39,6 +39,7 @@ class Beaten:
     best_machines: int = 1
     chance: float | None = None  # that a single request keeps the latency goals
     best_chance: float | None = None
+    headroom: float | None = None  # that it has where it lacks a part of the usual, and the winner has all
 
 
 Reason = Limit | Ability | Size | Goal | Quantum | Beaten

@@ -65,7 +65,7 @@ class ServiceOffer:
             return None
         first, always = self.break_even.first, self.break_even.always
         if first is None:
-            return f"a machine of your own is not cheaper at any rate: {self.break_even.why}"
+            return f"a dedicated machine is not cheaper at any rate: {self.break_even.why}"
         if first == 0:
             return "a dedicated machine is cheaper from the first request on"
         if always is None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from chipwise.catalog.region import region_phrase
 from chipwise.money.cost import Cost
 from chipwise.money.layering import Alone, Layer
+from chipwise.units import HOUR, MONTH
 
 # Loads of a whole service, rising, each with the requests a second that one replica is then planned for. Where bursts come, the
 # fewer replicas share a load, the more of each burst one of them gets, and the less it is planned for.
@@ -38,12 +39,24 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class OverTime:
-    """What a choice is whose machines follow the load, and what they would cost and emit for the peak at all times."""
+    """What a choice is whose machines follow the load, and what they would cost and emit for the peak whenever the schedule
+    is on."""
 
-    fewest: int  # machines up at once
+    fewest: int  # machines up at once while the schedule is on
     machine_hours: float  # a month
     always_cost: Cost
     always_kg: float
+    hours_on: float = MONTH / HOUR  # of the schedule, a month: all of them where it is always on
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Outside the hours of its schedule no machine is up."""
+        return self.hours_on < MONTH / HOUR * 0.999
+
+    @property
+    def always(self) -> str:
+        """The hours that `always_cost` is of."""
+        return "in all scheduled hours" if self.is_scheduled else "at all times"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +90,7 @@ class LoadPlan:
     low_usd: float = 0.0  # eight times of ten the cost is not below, by price and speed together
     high_usd: float = 0.0  # nor above
     country: str | None = None  # to order it in, where the region leaves that open
+    other_usd: float = 0.0  # of `usd`: beside the machines, as transfer and storage
     by_hour: tuple[tuple[float, int], ...] = ()  # load and machines of the hours of a week from Monday on, where they are known
 
     @property
