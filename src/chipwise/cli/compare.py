@@ -159,7 +159,7 @@ def _show_doubts(cells: Iterable[Cell]) -> None:
     from chipwise.cli import text
 
     doubted = [(cell.key, cell.choice.doubt) for cell in cells if cell.fits and cell.choice is not None]
-    doubts = [(" ".join(key[:2]), doubt) for key, doubt in doubted if doubt]
+    doubts = [(key[1] if key[1].startswith(key[0]) else " ".join(key[:2]), doubt) for key, doubt in doubted if doubt]
     if doubts:
         text.show_lines("", "?: the price is doubtful, check it:")
         text.show_pairs(doubts)

@@ -65,7 +65,7 @@ def describe(job: str, as_json: bool) -> None:
         ("serves at" if target.phase is Phase.RUNNING else "will serve", jobs.serves_at(target)),
         ("problem" if target.phase is Phase.RUNNING and away else "waits", _waits(target, description.waiting, now)),
         ("exits", _leaves(target, now)),
-        ("uses" if _has(target) else "requests", _holds(target)),
+        ("uses" if _has(target) and not sighting.is_gone else "requests", _holds(target)),
         ("owner", ", ".join(filter(None, owners))),
         ("checkpoints", spec.checkpoints),
         ("produces", ", ".join(target.spec.produces)),

@@ -25,7 +25,9 @@ def show_brief(plan: Plan, table: list[list[str]], row_count: int | None) -> Non
         headline(plan), *filter(None, [risk_line(plan)]), "", *(f"{one.question} {one.told}" for one in plan.answers), ""
     )
     turns = [(one.what, one.told) for one in plan.turns]
-    tail = [*_notes(plan.notes), *text.sentence_lines(HINT)]
+    hint = text.sentence_lines(HINT)
+    room = LINE_LIMIT - len(head) - len(table[0]) - len(hint)
+    tail = [*_notes(plan.notes, min(max(room, 0), _NOTES)), *hint]
     ranking, changes = _fitting(len(head) + len(tail), table, turns, row_count)
     text.show_laid([*head, *ranking, *changes, *tail])
 
@@ -43,11 +45,11 @@ def show_nothing(plan: Plan, title: str = "", lead: str = "") -> None:
     )
 
 
-def _notes(notes: Sequence[str]) -> list[str]:
-    """The first of them, whole."""
+def _notes(notes: Sequence[str], line_limit: int) -> list[str]:
+    """The first of them, whole, in at most so many lines."""
     lines: list[str] = []
     for note in notes:
-        if len(note_lines := text.sentence_lines(note)) <= _NOTES - len(lines):
+        if len(note_lines := text.sentence_lines(note)) <= line_limit - len(lines):
             lines += note_lines
     return lines
 

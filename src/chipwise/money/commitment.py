@@ -1,20 +1,20 @@
-"""What a machine costs an hour for a promise: reserved instances, savings plans, committed use, capacity blocks.
+"""What a machine costs an hour with a commitment: reserved instances, savings plans, committed use, capacity blocks.
 
 These come from the table `commitments`, besides the reserved prices that offers carry themselves. A row names a machine, a
 family or everything; a region, several or none; and says one of
 
     discount_fraction          price = on-demand x (1 - fraction); a family's sizes share it, so other regions are
-                               reckoned with it too, marked uncertain
+                               priced with it too, marked uncertain
     usd_hour_instance          the price; in other regions, where the row gives the on-demand price it stood
                                beside, the same fraction off, marked uncertain, else nothing
     usd_hour_per_accelerator   the same for one chip, times the machine's chips
     max_discount_fraction      an advertised "up to" over all machines: always uncertain, a bound and not a price
     note                       no figure (see `notes`)
 
-Prices are certain only where a list price was read or reckoned from one, for this region, with a stated term: what
+Prices are certain only where a list price was read or derived from one, for this region, with a stated term: what
 third parties wrote, what is `doubtful` or `superseded`, or a stretched region are not.
 The on-demand price decides the fraction rows. Negotiated discounts (`catalog.discount`) change offers: who passes a
-discounted on-demand price assumes that the discount holds under the promise too; absolute prices stay list prices.
+discounted on-demand price assumes that the discount holds under the commitment too; absolute prices stay list prices.
 """
 
 from __future__ import annotations

@@ -105,13 +105,13 @@ def _known_keywords(function: Callable[..., Any], given: Mapping[str, Any]) -> d
     return renamed
 
 
-def in_python(error: ChipwiseError, known: Iterable[str], name: str = "plan", given: Iterable[str] = ()) -> ChipwiseError:
+def in_python(error: ChipwiseError, known: Iterable[str], name: str = "plan", stated: Iterable[str] = ()) -> ChipwiseError:
     """The same error with options as keywords; of a workload that is no file without a line of one. `name`: the function's;
-    `given`: the keywords of the call, which fields of a workload are named by that they set."""
+    `stated`: the keywords of the call, which fields of a workload are named by that they set."""
     names = frozenset(known)
     if isinstance(error, InvalidFile) and re.fullmatch(rf"{GIVEN}(-\d+)?(\.yaml)?", error.path):
         problems = [replace(_problem(problem, names), line=None) for problem in error.problems]
-        by_keyword = [replace(problem, field=_keyword(problem.field, given)) for problem in problems]
+        by_keyword = [replace(problem, field=_keyword(problem.field, stated)) for problem in problems]
         settings = InvalidSettings(*by_keyword)
         settings.remedy = error.remedy or (CORRECT if by_keyword == problems else f"help(cw.{name}) says what it takes.")
         return settings
@@ -125,12 +125,12 @@ def in_python(error: ChipwiseError, known: Iterable[str], name: str = "plan", gi
     return error
 
 
-def _keyword(field: str, given: Iterable[str]) -> str:
+def _keyword(field: str, stated: Iterable[str]) -> str:
     """The keyword that set a field of the workload; the field where none did."""
-    options = {name: OPTION_FIELDS.get(OTHER_NAMES.get(name, name), OPTION_FIELDS.get(name, ())) for name in given}
+    options = {name: OPTION_FIELDS.get(OTHER_NAMES.get(name, name), OPTION_FIELDS.get(name, ())) for name in stated}
     starts = {start: name for name, fields in options.items() for start in fields}
-    inside = (name for start, name in starts.items() if field == start or field.startswith((f"{start}.", f"{start}[")))
-    return next(inside, field)
+    names = (name for start, name in starts.items() if field == start or field.startswith((f"{start}.", f"{start}[")))
+    return next(names, field)
 
 
 def _problem(problem: Problem, names: frozenset[str]) -> Problem:

@@ -44,7 +44,9 @@ def of_sight(job: Job, sight: Sight, now: float) -> Sighting | None:
         case State.EXITED:
             ended = f"{_ago(sight.until, now)} " if sight.until is not None else ""
             code = f"with exit code {sight.code}; " if sight.code is not None else ""
-            return Sighting(ENDED, sight.until, f"{ended}{code}not recorded yet")
+            waits = "" if job.spec.service or job.phase is not Phase.RUNNING else job.waiting  # for the store of its output
+            note = waits.removeprefix("it ended well; ") or "not recorded yet"
+            return Sighting(ENDED, sight.until, f"{ended}{code}{note}")
         case State.PENDING if job.phase is Phase.STARTING or sight.since is not None:  # its supervisor has begun, and not it
             return Sighting(str(Phase.STARTING))
     return None

@@ -71,6 +71,10 @@ def test_an_answer_without_risks_has_no_line() -> None:
             {"provider": "gcp", "machine": "tpu-v6e-128", "chip": "TPU-v6e", "machines": 1},
             "gcp must grant a quota of 128 TPU-v6e chips first",
         ),
+        (
+            {"provider": "gcp", "machine": "ct6e-standard-1t", "chip": "TPU-v6e", "machines": 1},
+            "gcp must grant a quota of 1 TPU-v6e chip first",
+        ),
     ],
 )
 def test_each_risk_is_in_the_line(changes: dict[str, Any], risk: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from chipwise.runner.engine import Sight, State
@@ -26,6 +28,12 @@ JOB = running(queued(), at=100.0)
 )
 def test_only_what_is_alive_is_said_to_run(sight: Sight, sighting: Sighting | None) -> None:
     assert of_sight(JOB, sight, 500.0) == sighting
+
+
+def test_one_that_ended_and_waits_for_the_store_of_its_output_says_so() -> None:
+    waits = replace(JOB, waiting="it ended well; looks for what it made: no answer within 60 s")
+    seen = of_sight(waits, Sight(State.EXITED, 0, until=260.0), 500.0)
+    assert seen == Sighting("ended", 260.0, "4 min ago with exit code 0; looks for what it made: no answer within 60 s")
 
 
 def test_one_that_has_not_begun_is_starting() -> None:

@@ -92,7 +92,8 @@ def _parallel(rows: Rows | None, winner: Choice, targets: Asked) -> list[str]:
         text = f"{word}: {total} {winner.chip} is {fewest_text}; {share:.3g}x as many"
         return [f"{text} are {gain:.2f}x as fast.", *limit]
     gain, share = fewest.work_s / winner.work_s, total / fewest.chips
-    text = f"{_word(gain / share)}: the {total} {winner.chip} are {amount(gain)}x as fast as {fewest.chips:g}, the fewest known"
+    smallest = f"{fewest.chips:g}, the smallest number predicted"
+    text = f"{_word(gain / share)}: the {total} {winner.chip} are {amount(gain)}x as fast as {smallest}"
     return [f"{text} ({duration(winner.work_s)}, not {duration(fewest.work_s)}): {linear_words(gain / share)}.", *limit]
 
 

@@ -87,7 +87,11 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         yield f"{winner.chip} needs porting to {software_of(winner.family)}"
     for quota, needed in quotas.raises(plan):
         if quota.maximum is None:
-            yield f"{quota.row.provider} must grant a quota of {needed:,g} {winner.chip} {quota.unit} first"
+            if quota.unit == "chips":
+                amounts = f"{needed:,g} {winner.chip} {'chip' if needed == 1 else 'chips'}"
+            else:
+                amounts = f"{needed:,g} {quota.unit} for {winner.chip}"
+            yield f"{quota.row.provider} must grant a quota of {amounts} first"
             continue
         default = f"the default quota of {quota.row.provider} is {quota.maximum:g} of {needed:,g} {quota.unit}"
         yield f"{default}: request an increase first"

@@ -20,7 +20,7 @@ def why_words(finding: Why, per: str) -> list[str]:
     if finding.refused and finding.outcome is not Outcome.REFUSED:
         left_out = ", ".join(f"{one.offers:,} {rule_words(one.rule)}" for one in finding.refused)
         sentences.append(
-            f"Limits exclude {sum(one.offers for one in finding.refused):,} of its {finding.offers:,} offers: {left_out}."
+            f"Left out are {sum(one.offers for one in finding.refused):,} of its {finding.offers:,} offers: {left_out}."
         )
     if finding.service is not None:
         sentences.append(_paid_per_use(finding, finding.service))

@@ -193,7 +193,7 @@ def _following(question: Question) -> Following | None:
 
 _LACKS = {
     KIND: (Obstacle.KIND, "other chips, or none named in limits.chips"),
-    FORMAT: (Obstacle.PRECISION, "another precision or format, or other chips"),
+    FORMAT: (Obstacle.PRECISION, "another number format or codec, or other chips"),
     MEMORY: (Obstacle.MEMORY, "a larger chip, more chips, or a smaller precision or problem"),
     TIME: (Obstacle.LATENCY, "a looser goal, a faster chip or a smaller precision"),
     COUNT: (Obstacle.CHIPS, "a higher limit, or less to do at once"),

@@ -50,7 +50,7 @@ def path_notes(owned: bool) -> list[str]:
 
 def _time_words(way: Terms) -> str:
     low, middle, high = (duration(float(one[0])) for one in (way.low, way.total, way.high))
-    interval = f"a rule of thumb: {low} to {high} four times of five"
+    interval = f"a rule of thumb: 80% between {low} and {high}"
     return f"about {middle} in and out ({interval}; p99 is taken as {paths.TAIL:g} times the median)"
 
 

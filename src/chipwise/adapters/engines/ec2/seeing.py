@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from chipwise.catalog.offer import Purchase
-from chipwise.observe import told_summary
+from chipwise.observe import device_summary
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.job import Job, MachinePlace
 from chipwise.runner.recovery import LEFT
@@ -99,7 +99,7 @@ def sight(
         held_since=launched,
         since=_begun(job, marks, read),
         place=place_of(job, machines),
-        watched=told_summary.read([read(mark) for mark in sorted(marks) if mark.startswith("watched-")]),
+        watched=device_summary.read([read(mark) for mark in sorted(marks) if mark.startswith("watched-")]),
     )
 
 

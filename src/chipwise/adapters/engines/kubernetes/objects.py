@@ -35,7 +35,7 @@ from .kinds import (
     each_alone,
 )
 from .picture import ATTEMPT, Key
-from .telling import MESSAGE, PATH
+from .progress_reports import MESSAGE, PATH
 
 RECORD = "chipwise.dev/record"  # whose job it is, where several records lead jobs in one namespace
 ID = "chipwise.dev/job-id"  # an annotation: the id as it is

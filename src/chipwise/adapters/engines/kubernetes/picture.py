@@ -17,8 +17,8 @@ from chipwise.observe.health.nodes import READ as JUDGED
 
 from . import hand_off
 from .kinds import EVENT, JOB_LABEL, NODE, POD, WORKLOAD, Object, ObjectKind
+from .progress_reports import ProgressReport, latest_report
 from .sampled import summary_told
-from .telling import ProgressReport, latest_report
 
 ATTEMPT = "chipwise.dev/attempt"
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from chipwise.observe import told_summary
+from chipwise.observe import device_summary
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.job import Job, MachinePlace, Phase
 
@@ -17,8 +17,8 @@ from .kinds import JOB, NODE, Object, ObjectKind, each_alone
 from .machines import NodeNotice, notice, place_of
 from .objects import name_of
 from .picture import FINAL_PHASES, Key, Picture, PodEnd, condition, ended, index_of, seconds, started, terminated
+from .progress_reports import ProgressReport
 from .story import commonest_reason, ends_again, short, stuck_image, troubled, why_waiting
-from .telling import ProgressReport
 
 LEAVE = "chipwise.dev/leave-by"  # an annotation: it was asked to go
 NO_IMAGE = 127
@@ -107,7 +107,7 @@ def with_steps(seen: Sight, part: AttemptView) -> Sight:
     if part.kind is not JOB:
         return seen
     if seen.state in (State.EXITED, State.LOST):
-        seen = replace(seen, watched=told_summary.read([end.watched for end in part.last_ends]))
+        seen = replace(seen, watched=device_summary.read([end.watched for end in part.last_ends]))
     progress = part.report
     if progress is None:
         return seen

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chipwise.adapters.stores.record import mending
+from chipwise.adapters.stores.record import repair
 from chipwise.adapters.stores.record import rows as r
 from chipwise.adapters.stores.record.database import Database, Transaction
 from chipwise.errors import BadInput, ChipwiseError
@@ -161,12 +161,12 @@ class Store:
     def _read(self, rows: Sequence[tuple[Any, ...]]) -> list[Job | Damaged]:
         read: list[Job | Damaged] = []
         for id, version, body in rows:
-            job = mending.read(id, version, body)
+            job = repair.read(id, version, body)
             read.append(self._mended(id, version, job) if isinstance(job, Unreadable) else job)
         return read
 
     def _mended(self, id: str, version: int, trouble: Unreadable) -> Job | Damaged:
-        job = self.database.read(lambda tx: mending.mended(tx, id, version, trouble))
+        job = self.database.read(lambda tx: repair.mended(tx, id, version, trouble))
         return replace(job, is_shared=self.database.IS_SHARED) if isinstance(job, Damaged) else job
 
     def give_up(self, damaged: Damaged, reason: str, moment: float) -> Job:
@@ -212,7 +212,7 @@ class Store:
         r.speakable(id, "The id that is asked for")
         rows = self.database.read(lambda tx: tx.rows(r.EVENTS, (id, after)))
         return [
-            Happened(number, job, mending.moment(moment), mending.event(number, kind, body))
+            Happened(number, job, repair.moment(moment), repair.event(number, kind, body))
             for number, job, moment, kind, body in rows
         ]
 

@@ -15,7 +15,7 @@ import pytest
 
 from chipwise.adapters.engines.ec2.seeing import Instance, sight
 from chipwise.catalog.offer import Purchase
-from chipwise.observe import told_summary
+from chipwise.observe import device_summary
 from chipwise.observe.health.verdict import Condition
 from chipwise.runner.engine import Seen, Sight, State
 from chipwise.runner.events import Again, Begun, Ended, Leaving, Measured, Placed, Submitted, after, first
@@ -109,13 +109,13 @@ def test_the_summary_of_all_machines_comes_with_the_end() -> None:
     [None, 3, {}, {"seconds": -1, "devices": {}}, {"seconds": float("nan"), "devices": {}}, {"seconds": 1, "devices": [1]}],
 )
 def test_a_summary_that_is_none_is_left_out(part: object) -> None:
-    assert told_summary.read([part]) == {}
+    assert device_summary.read([part]) == {}
 
 
 def test_figures_that_cannot_be_are_left_out() -> None:
     busy = {"mean": 0.9, "p10": 0.8, "p50": 0.9, "p90": 7.0}
     device = {"name": "a\u202eb" * 200, "busy": busy, "energy_j": -1, "memory_peak_bytes": True, "temperature_max_c": 61}
-    [told] = told_summary.read([{"seconds": 5, "devices": {"nvidia:0": device}}])["devices"].values()
+    [told] = device_summary.read([{"seconds": 5, "devices": {"nvidia:0": device}}])["devices"].values()
     assert set(told) == {"name", "temperature_max_c"}
     assert len(told["name"]) <= 100
 
@@ -159,7 +159,7 @@ def test_a_machine_samples_its_devices_and_tells_what_its_kernel_says_once(tmp_p
     assert done.stdout == "", done.stdout  # the same lines are not told again
     lines = json.loads((tmp_path / "first").read_text())["lines"]
     assert seen(health_0={"lines": lines}).leave_by is not None
-    told = told_summary.read([json.loads((tmp_path / "put-watched-0").read_text())])
+    told = device_summary.read([json.loads((tmp_path / "put-watched-0").read_text())])
     half = {"mean": 0.5, "p10": 0.5, "p50": 0.5, "p90": 0.5}
     assert told["conditions"] == {"driver": "570.1"}
     assert told["devices"]["nvidia:0"]["busy"] == half

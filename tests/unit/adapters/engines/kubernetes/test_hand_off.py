@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.adapters.engines.kubernetes import hand_off
-from chipwise.adapters.engines.kubernetes.telling import MESSAGE, parse_report
+from chipwise.adapters.engines.kubernetes.progress_reports import MESSAGE, parse_report
 from chipwise.errors import BadInput
 from chipwise.runner.job import Spec
 

@@ -16,8 +16,8 @@ import pytest
 from chipwise.adapters.engines.kubernetes import hand_off, sampled
 from chipwise.adapters.engines.kubernetes.kinds import JOB, POD
 from chipwise.adapters.engines.kubernetes.picture import Picture
+from chipwise.adapters.engines.kubernetes.progress_reports import MESSAGE, parse_report
 from chipwise.adapters.engines.kubernetes.reading import Times, part_of, sight
-from chipwise.adapters.engines.kubernetes.telling import MESSAGE, parse_report
 from chipwise.runner.engine import State
 from chipwise.runner.events import Placed, Submitted, after, first
 from chipwise.runner.job import MachinePlace, Needs, Spec

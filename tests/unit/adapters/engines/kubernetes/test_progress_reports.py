@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from chipwise.adapters.engines.kubernetes.kinds import DEPLOYMENT, JOB, POD
 from chipwise.adapters.engines.kubernetes.picture import Picture
+from chipwise.adapters.engines.kubernetes.progress_reports import ProgressReport, latest_report, parse_report
 from chipwise.adapters.engines.kubernetes.reading import LEAVE, Times, part_of, sight, with_steps
-from chipwise.adapters.engines.kubernetes.telling import ProgressReport, latest_report, parse_report
 from chipwise.job.progress import Progress
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Leaving, Placed, Submitted, after, first
