@@ -161,7 +161,7 @@ WORDS: Mapping[str, Callable[[Subject, Sequence[str]], bool]] = {
 def says(view: Mapping[str, Any], plan: Plan | None, word: str) -> bool:
     """Whether the answer holds the word in what it prints."""
     texts = list(view["notes"])
-    texts += [one["told"] for name in ("turns", "answers") for one in view.get(name, ())]
+    texts += [one["text"] for name in ("turns", "answers") for one in view.get(name, ())]
     texts += [f"{one['what']} {one['how_much']} {one['remedy']}" for one in view["missing"]]
     texts += [headline(plan)] if plan is not None and plan.winner is not None else []
     return any(word.lower() in text.lower() for text in texts)

@@ -45,20 +45,20 @@ def check(sources: Sources) -> Iterator[Finding]:
 def _variants(sources: Sources) -> Iterator[Finding]:
     """Targets in Terraform that name a variant of an endpoint of SageMaker."""
     variants = {
-        text_of(one.get("variant_name"))
+        text_of(variant.get("variant_name"))
         for block in sources.blocks
-        for one in inner(block.body, "production_variants")
-        if one.get("variant_name")
+        for variant in inner(block.body, "production_variants")
+        if variant.get("variant_name")
     }
     for block in sources.blocks if variants else ():
-        named = _VARIANT.fullmatch(text_of(block.body.get("resource_id")))
-        if block.labels[:1] == ("aws_appautoscaling_target",) and named and named[1] not in variants:
+        variant_name = _VARIANT.fullmatch(text_of(block.body.get("resource_id")))
+        if block.labels[:1] == ("aws_appautoscaling_target",) and variant_name and variant_name[1] not in variants:
             yield Finding(
                 rule="autoscaling-target",
                 weight=Weight.MEDIUM,
                 path=block.path,
                 line=line_inside(sources, block, "resource_id"),
-                what=f"{block.title} scales the variant {named[1]}, and here is {', '.join(sorted(variants))}",
+                what=f"{block.title} scales the variant {variant_name[1]}, and here is {', '.join(sorted(variants))}",
                 fix="Name the variant that is there.",
             )
 

@@ -28,8 +28,8 @@ def check(sources: Sources) -> Iterator[Finding]:
         for container in pod.containers if is_parallel else ():
             settings = [*variables(container), *exported(words_of_container(container))]
             if settings:
-                whole = group and sum(chips_of(container).values()) >= _WHOLE_MACHINE  # not sold without a fast network
-                fabric = _fabric(container, settings) or whole or (group and id(pod.owner) in fast)
+                takes_machine = group and sum(chips_of(container).values()) >= _WHOLE_MACHINE  # not sold without a fast network
+                fabric = _fabric(container, settings) or takes_machine or (group and id(pod.owner) in fast)
                 yield from _wrong(pod.owner.path, title_of(pod, container), settings, group, fabric)
     for task in tasks_of(sources):
         if task.nodes > 1 or task.devices > 1:

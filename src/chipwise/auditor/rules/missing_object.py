@@ -17,14 +17,14 @@ _Reference = tuple[str, str, int]  # kind, name and line
 
 def check(sources: Sources) -> Iterator[Finding]:
     names = defaultdict[tuple[str, str, str], set[str]](set)
-    every = defaultdict[str, set[str]](set)
+    names_by_kind = defaultdict[str, set[str]](set)
     for manifest in sources.manifests:
         names[(posixpath.dirname(manifest.path), manifest.namespace, manifest.kind)].add(manifest.name)
-        every[manifest.kind].add(manifest.name)
+        names_by_kind[manifest.kind].add(manifest.name)
     for manifest in sources.manifests:
         for kind, name, line in _references(manifest):
             near = names.get((posixpath.dirname(manifest.path), manifest.namespace, kind))
-            if near and name not in every[kind] and "{{" not in name and "$" not in name:
+            if near and name not in names_by_kind[kind] and "{{" not in name and "$" not in name:
                 yield Finding(
                     rule="missing-object",
                     weight=Weight.HIGH,
@@ -57,21 +57,21 @@ def _settings(sources: Sources) -> Iterator[Finding]:
         if manifest.kind != "ScaledObject" or place not in pods:
             continue
         containers = pods[place].mains
-        named = {str(look(one, "name")) for main in containers for one in listed(main.get("env"))}
+        setting_names = {str(look(one, "name")) for main in containers for one in listed(main.get("env"))}
         if any(main.get("envFrom") for main in containers):
             continue
         for trigger in listed(look(manifest.body, "spec", "triggers")):
-            yield from _unset(manifest, look(trigger, "metadata"), named)
+            yield from _unset(manifest, look(trigger, "metadata"), setting_names)
 
 
-def _unset(manifest: Manifest, settings: Any, named: set[str]) -> Iterator[Finding]:
+def _unset(manifest: Manifest, settings: Any, setting_names: set[str]) -> Iterator[Finding]:
     for key, value in settings.items() if isinstance(settings, Located) else ():
-        if str(key).endswith("FromEnv") and str(value) not in named:
+        if str(key).endswith("FromEnv") and str(value) not in setting_names:
             yield Finding(
                 rule="missing-object",
                 weight=Weight.HIGH,
                 path=manifest.path,
                 line=line_of(settings, key),
                 what=f"{manifest.title}: {key} reads the setting {value}, which its workload does not have",
-                fix=f"Name one of {', '.join(sorted(named)) or 'its settings'}, or use authenticationRef.",
+                fix=f"Name one of {', '.join(sorted(setting_names)) or 'its settings'}, or use authenticationRef.",
             )

@@ -25,9 +25,12 @@ def check(sources: Sources) -> Iterator[Finding]:
     for manifest in sources.manifests:
         yield from _replicas(manifest)
         name = look(manifest.body, "metadata", "labels", _LABEL)
-        queue, beside = queues.get((manifest.namespace, str(name))), [one for one in queues if one[0] == manifest.namespace]
-        if name and not queue and beside:  # where none is written down, they are kept elsewhere
-            stated = ", ".join(other for _, other in beside)
+        queue, local_queues = (
+            queues.get((manifest.namespace, str(name))),
+            [one for one in queues if one[0] == manifest.namespace],
+        )
+        if name and not queue and local_queues:  # where none is written down, they are kept elsewhere
+            stated = ", ".join(other for _, other in local_queues)
             yield Finding(
                 rule="quota",
                 weight=Weight.HIGH,
@@ -36,7 +39,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what=f"{manifest.title} waits in the queue {name}, and its namespace has {stated}",
                 fix=f"Set {_LABEL} to one of them.",
             )
-            queue = queues[beside[0]] if len(beside) == 1 else None
+            queue = queues[local_queues[0]] if len(local_queues) == 1 else None
         cluster = clusters.get(str(look(queue.body, "spec", "clusterQueue"))) if queue else None
         if cluster is None or look(cluster.body, "spec", "cohort") or look(cluster.body, "spec", "cohortName"):
             continue  # whoever has a cohort may borrow

@@ -21,8 +21,8 @@ def check(sources: Sources) -> Iterator[Finding]:
         strategy = look(spec, "strategy")
         rolling = look(strategy, "rollingUpdate")
         unavailable = str(look(rolling, "maxUnavailable") or "")
-        whole = unavailable == "100%" or (whole_number(unavailable) >= replicas > 1 and manifest.name not in scaled)
-        if whole and (replicas > 1 or manifest.name in scaled):
+        ends_all = unavailable == "100%" or (whole_number(unavailable) >= replicas > 1 and manifest.name not in scaled)
+        if ends_all and (replicas > 1 or manifest.name in scaled):
             yield Finding(
                 rule="rollout-outage",
                 weight=Weight.MEDIUM,
