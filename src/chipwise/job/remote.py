@@ -18,6 +18,7 @@ from chipwise.errors import MissingExtra, NotAllowed, TryLater
 from chipwise.job.store import Buffer
 
 _CHUNK = 4 << 20
+_ABSENT = (404, 410)
 _OBJECTS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss", "hf"})
 
 
@@ -57,7 +58,9 @@ class Remote:
             self._files.invalidate_cache()
             try:
                 info = self._files.info(self._root)
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                if (failure := _unanswered(error.__cause__)) is not None:
+                    raise failure from error
                 return f"{self.location} is not there"
             return f"{self.location} is empty" if info.get("type") == "file" and info.get("size") == 0 else ""
 
@@ -155,3 +158,10 @@ def _public_url(url: str) -> str:
     except ValueError:
         return url.rpartition("@")[2][:200]
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+
+
+def _unanswered(cause: BaseException | None) -> BaseException | None:
+    """Why nobody could look, where a file system calls that "not found", as fsspec does over HTTP whatever went wrong."""
+    if isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError):
+        return cause
+    return cause if getattr(cause, "status", _ABSENT[0]) not in _ABSENT else None

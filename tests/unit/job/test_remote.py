@@ -16,6 +16,7 @@ from chipwise.errors import MissingExtra, TryLater
 from chipwise.job.checkpoints import Checkpoints
 from chipwise.job.errors import Fenced
 from chipwise.job.opening import open_store
+from chipwise.job.remote import Remote
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec: not installed")
 
@@ -104,3 +105,41 @@ def test_credentials_in_a_url_are_not_repeated() -> None:
 def test_an_unknown_kind_of_url_is_refused() -> None:
     with pytest.raises(TryLater, match="nonsense://x/y cannot be opened"):
         open_store("nonsense://x/y")
+
+
+class AnsweredError(Exception):
+    """As libraries for HTTP raise it."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+
+
+@pytest.mark.parametrize(
+    ("cause", "is_known"),
+    [
+        (None, True),
+        (FileNotFoundError("a"), True),
+        (AnsweredError(404), True),
+        (AnsweredError(410), True),
+        (AnsweredError(403), False),
+        (AnsweredError(503), False),
+        (ConnectionRefusedError("nobody listens"), False),
+        (TimeoutError("silent"), False),
+    ],
+)
+def test_a_store_that_nobody_reached_is_not_called_empty_handed(
+    url: str, monkeypatch: pytest.MonkeyPatch, cause: BaseException | None, is_known: bool
+) -> None:
+    """fsspec's HTTP says "not found" of refused connections and of servers that fail."""
+    remote = Remote(url, "A hand-off")
+
+    def info(path: str) -> None:
+        raise FileNotFoundError(path) from cause
+
+    monkeypatch.setattr(remote._files, "info", info)
+    if is_known:
+        assert remote.lacks() == f"{remote.location} is not there"
+    else:
+        with pytest.raises(TryLater, match=f"Could not look at .*{cause}"):
+            remote.lacks()
