@@ -143,7 +143,7 @@ def test_an_invalid_queue_stops_a_start_with_the_reason() -> None:
 
 
 def test_services_and_other_clouds_are_refused_with_what_can() -> None:
-    for planned, what in ((deployment("serve", ON_AWS), "ecs"), (deployment("serve", "clouds=[gcp]"), "clouds=[aws]")):
+    for planned, what in ((deployment("serve", ON_AWS), "ecs"), (deployment("serve", "clouds=[gcp]"), "--cloud aws")):
         with pytest.raises(CannotRender) as refused:
             batch.render(planned)
         assert what in str(refused.value.remedy)

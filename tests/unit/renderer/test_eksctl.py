@@ -164,7 +164,7 @@ def test_stages_in_several_regions_are_refused_by_name() -> None:
 def test_a_plan_elsewhere_is_refused_with_what_helps() -> None:
     with pytest.raises(CannotRender, match="The plan is on gcp") as refused:
         eksctl.render(deployment("finetune", "clouds=[gcp]"))
-    assert "clouds=[aws]" in str(refused.value.remedy)
+    assert "--cloud aws" in str(refused.value.remedy)
 
 
 def test_it_says_that_nothing_grows_a_group_of_a_service_by_itself() -> None:

@@ -107,4 +107,4 @@ def test_a_pipeline_gets_a_pool_for_each_stage() -> None:
 def test_a_plan_elsewhere_is_refused_with_what_helps() -> None:
     with pytest.raises(CannotRender, match="The plan is on gcp") as refused:
         karpenter.render(deployment("finetune", "clouds=[gcp]"))
-    assert "clouds=[aws]" in str(refused.value.remedy)
+    assert "--cloud aws" in str(refused.value.remedy)
