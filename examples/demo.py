@@ -67,8 +67,12 @@ def run_and_lose() -> int:
     else:
         print("demo: the job did not come to its 60th step", file=sys.stderr)
         return 1
-    print(f"\n# Killed at about step {found[0]['step']}, as when a machine is taken away:\n$ kill -9 ...", flush=True)
-    os.kill(found[0]["supervisor"], signal.SIGKILL)
+    try:
+        os.kill(found[0]["supervisor"], signal.SIGKILL)
+    except ProcessLookupError:
+        print("\n# The training ended before it could be killed.", flush=True)
+    else:
+        print(f"\n# Killed at about step {found[0]['step']}, as when a machine is taken away:\n$ kill -9 ...", flush=True)
     code = chipwise("It goes on by itself, from its newest checkpoint:", "attach", "curve")
     return code or chipwise("Its story:", "describe", "curve")
 

@@ -120,7 +120,10 @@ def damage(directory: Path, dice: random.Random) -> bool:
     manifests = sorted(directory.glob("step-*.manifest.json"), reverse=True)
     if len(manifests) < 2:
         return False
-    files = [directory / one["name"] for one in json.loads(manifests[0].read_text())["files"]]
+    try:
+        files = [directory / one["name"] for one in json.loads(manifests[0].read_text())["files"]]
+    except ValueError:  # harmed before, and the program was killed before it saved again
+        return False
     path = dice.choice([*files, manifests[0]])
     content = bytearray(path.read_bytes())
     way = dice.choice(("bit", "end", "all")) if path in files else "end"

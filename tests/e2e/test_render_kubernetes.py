@@ -14,7 +14,7 @@ from chipwise.renderer.file import CannotRender
 from chipwise.renderer.joining import joining
 from chipwise.renderer.launch.streams import groups, streams_per_group
 from chipwise.renderer.layout import pods
-from deployments import NAMES, deployment, session
+from deployments import AWS_NAMES, NAMES, deployment, session
 from kube.control_plane import Cluster
 from kube.process import wait_for
 from kube.rendered import EFA, disks, has, labels_of, manifests, named, reasons, settled, taints_of
@@ -22,12 +22,16 @@ from kube.rendered import EFA, disks, has, labels_of, manifests, named, reasons,
 pytestmark = pytest.mark.e2e
 TARGETS = ("kubernetes", "karpenter", "kueue", "keda")
 AWS = "clouds=[aws]"
-CASES = [(name, limits) for name in NAMES for limits in ((), (AWS,))] + [
-    ("serve", (AWS, "chips=[inferentia2]")),
-    ("train", ("clouds=[gcp]", "chips=[h100]")),
-    ("train", ("clouds=[azure]",)),
-    ("batch", ("clouds=[azure]",)),
-]
+CASES = (
+    [(name, ()) for name in NAMES]
+    + [(name, (AWS,)) for name in AWS_NAMES]
+    + [
+        ("serve", (AWS, "chips=[inferentia2]")),
+        ("train", ("clouds=[gcp]", "chips=[h100]")),
+        ("train", ("clouds=[azure]",)),
+        ("batch", ("clouds=[azure]",)),
+    ]
+)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from chipwise.api.render import files, target
 from chipwise.renderer.file import CannotRender, File
-from deployments import NAMES, deployment
+from deployments import AWS_NAMES, NAMES, deployment
 from fixed_deployments import CASES
 from render_checks import program, python_of, said
 
@@ -38,7 +38,7 @@ for path in sys.argv[1:]:
 def rendered(name: str) -> dict[str, list[File]]:
     """By case and example: the files of every one that fits the target."""
     every = {f"case-{key}": value for key, value in CASES.items()} | {example: deployment(example) for example in NAMES}
-    every |= {f"{example}-aws": deployment(example, "clouds=[aws]") for example in NAMES}
+    every |= {f"{example}-aws": deployment(example, "clouds=[aws]") for example in AWS_NAMES}
     found = {}
     for key, what in every.items():
         with contextlib.suppress(CannotRender):

@@ -21,6 +21,7 @@ from small_catalog import few_offers, real_session
 _BUDGET = re.compile(r"^  budget: .*\n", re.MULTILINE)
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = tuple(sorted(path.parent.name for path in EXAMPLES.glob("*/workload.yaml")))
+AWS_NAMES = tuple(name for name in NAMES if name != "measured")  # nothing there ends within its four days as surely as asked
 
 
 @cache
