@@ -108,7 +108,7 @@ def test_no_fallback_needs_another_driver_than_the_image_has() -> None:
 def test_what_is_not_on_aws_is_refused_with_what_can() -> None:
     with pytest.raises(CannotRender, match="runs on AWS only") as refused:
         ec2.render(deployment("serve", "clouds=[gcp]"))
-    assert "clouds=[aws]" in str(refused.value.remedy)
+    assert "--cloud aws" in str(refused.value.remedy)
     for name, what in (("interactive", "jupyterhub"), ("pipeline", "--stage")):
         with pytest.raises(CannotRender) as refused:
             ec2.render(deployment(name, ON_AWS))
