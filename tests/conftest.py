@@ -15,8 +15,11 @@ from unittest.mock import patch
 import pytest
 import yaml
 from hypothesis import settings
+from hypothesis.internal import charmap
+from hypothesis.internal.conjecture import providers
 
 import forked_workers
+from effort import LONG as LONG_RUN
 from effort import cases
 from pinned_day import TODAY
 from tables import as_one_test
@@ -28,6 +31,8 @@ os.environ.setdefault("CHIPWISE_TODAY", TODAY)
 # Machines are noisy: a law is not broken because a neighbour was busy.
 settings.register_profile("chipwise", deadline=None, max_examples=cases(100))
 settings.load_profile("chipwise")
+if not LONG_RUN:  # Hypothesis would read thousands of modules for constants to draw, in every worker: a tenth of all the time
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 ALLOWED = Path(__file__).parent / "allowed_skips.txt"
@@ -96,6 +101,8 @@ def _read_before(tests: int) -> None:
     """What nearly every worker would read, where there are many tests."""
     if tests < MANY:
         return
+    if not charmap.charmap_file().exists():
+        forked_workers.forked(_fill_caches)
     from chipwise.perf import model as speed
     from chipwise.workload.model import registry
     from small_catalog import small_catalog
@@ -103,6 +110,17 @@ def _read_before(tests: int) -> None:
     small_catalog()
     registry.load()
     speed.packaged()
+    providers._get_local_constants()
+
+
+def _fill_caches() -> None:
+    """In a new environment this takes seconds, and without these files every worker would do it: which characters text has, and
+    the grammar of Terraform.
+    """
+    charmap.intervals_from_codec("utf-8")
+    from hcl2 import parser
+
+    parser.parser()
 
 
 @pytest.hookimpl(optionalhook=True)

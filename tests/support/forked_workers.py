@@ -41,7 +41,7 @@ class Parent:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
         if not session.config.option.collectonly and _many_to_compile(session.config):
-            self.compiles = _forked(lambda: self.compile_from_the_end(session))
+            self.compiles = forked(lambda: self.compile_from_the_end(session))
         try:
             return (yield)
         finally:
@@ -93,7 +93,7 @@ def _many_to_compile(config: pytest.Config) -> bool:
     return sources - compiled > max(FEW, sources // 2)
 
 
-def _forked(work: Callable[[], object]) -> int:
+def forked(work: Callable[[], object]) -> int:
     """A process that does it without a word."""
     sys.stdout.flush()
     sys.stderr.flush()

@@ -75,7 +75,7 @@ def test_every_event_of_a_stream_arrives_and_is_counted(path: str) -> None:
 
 def test_the_first_token_is_the_first_event_with_content() -> None:
     async def scene() -> None:
-        server = TokenServer(tokens=6, interval_s=0.01, prefill_s=0.1)
+        server = TokenServer(tokens=6, interval_s=0.05, prefill_s=0.1)
         server.opening = ROLE
         server.last = dict.fromkeys(server.events, FINISH)  # no usage is reported
         async with running([server]) as run:
@@ -83,7 +83,7 @@ def test_the_first_token_is_the_first_event_with_content() -> None:
             [line] = log_lines(run)
             assert line["answer_tokens"] == 6
             assert line["first_token_us"] >= 100_000
-            assert 9_000 <= line["per_token_us"] < 60_000
+            assert 25_000 <= line["per_token_us"] < 100_000  # a busy machine sees the first event late and the others on time
 
     asyncio.run(scene())
 
