@@ -12,7 +12,7 @@ from chipwise.public.opened import Opened
 from chipwise.public.records import Table
 
 if TYPE_CHECKING:
-    from chipwise.api.simulation.scaling import ServeQuestion
+    from chipwise.api import ServeQuestion
 
 
 def _quiet(done: int, total: int | None, what: str) -> None:
@@ -30,7 +30,7 @@ class SimulateVerbs(Opened):
 
         >>> cw.policies()[0].name
         """
-        from chipwise.api.simulation.policies import listed
+        from chipwise.api import policies as listed
 
         return Table([asdict(entry) for entry in listed()])
 
@@ -57,7 +57,7 @@ class SimulateVerbs(Opened):
 
         >>> cw.simulate_spot(synthetic="series=20", job_hours=10, deadline_hours=15, restart_hours=0.1)
         """
-        from chipwise.api.simulation.policies import SpotQuestion, simulate_spot
+        from chipwise.api import SpotQuestion, simulate_spot
         from chipwise.units import parse_seconds
 
         question = SpotQuestion(
@@ -101,7 +101,7 @@ class SimulateVerbs(Opened):
 
         >>> cw.simulate_queue(synthetic="jobs=200", gpus=16)
         """
-        from chipwise.api.simulation.queueing import QueueQuestion, simulate_queue
+        from chipwise.api import QueueQuestion, simulate_queue
         from chipwise.units import parse_seconds
 
         question = QueueQuestion(
@@ -165,7 +165,7 @@ class SimulateVerbs(Opened):
 
         >>> cw.simulate_serve(synthetic="hours=2,rate=20", policy="hpa:80,learned-headroom")
         """
-        from chipwise.api.simulation.scaling import ServeQuestion, simulate_serve
+        from chipwise.api import ServeQuestion, simulate_serve
         from chipwise.units import parse_seconds
 
         question = ServeQuestion(
@@ -200,7 +200,7 @@ def _mixed(
     available_is: int | None,
     purchase: str | Sequence[str] | None,
 ) -> Table:
-    from chipwise.api.simulation.mixing import mixed_question, simulate_mixed
+    from chipwise.api import mixed_question, simulate_mixed
     from chipwise.units import parse_seconds
 
     question = mixed_question(

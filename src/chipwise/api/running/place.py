@@ -224,8 +224,8 @@ def _order(name: object, problems: list[Problem]) -> tuple[Callable[[Job, float]
     """Of the queue policy of that name."""
     if name is None or name == FAIR_SHARE:
         return None, False
-    from chipwise.adapters.policy_files import queue_policy
     from chipwise.runner.queue_order import order
+    from chipwise.scale.policy_files import queue_policy
 
     try:
         return order(queue_policy(str(name)[:100]))

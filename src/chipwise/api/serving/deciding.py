@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.api.serving import folders
 from chipwise.api.serving.engines import engine_named
-from chipwise.api.simulation.scaling import scaling_policy
+from chipwise.scale.questions.scaling import scaling_policy
 from chipwise.scale.serving import Scale, ScaledService, ServeSignals
 from chipwise.serving.scaling import (
     GatewayCounts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from chipwise.adapters import plugins
+from chipwise import plugins
 from chipwise.api.running import place
 from chipwise.api.running.predicting import local_allocation
 from chipwise.catalog.compatibility import CompatibilityAnswer, check

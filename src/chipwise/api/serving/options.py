@@ -81,7 +81,7 @@ def replica_counts(replicas: int | str) -> tuple[int, int | None]:
 
 def checked_scaling(options: ScalingOptions, most_replicas: int | None, before: ServiceScaling | None = None) -> ServiceScaling:
     """As the service's file has it; a policy that does not exist, or a file that cannot be read, is refused here."""
-    from chipwise.api.simulation.scaling import scaling_policy
+    from chipwise.scale.questions.scaling import scaling_policy
 
     if most_replicas is None:
         if any(value is not None for value in (options.policy, options.every_s, options.idle_s)):
