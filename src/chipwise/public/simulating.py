@@ -61,7 +61,7 @@ class SimulateVerbs(Opened):
         from chipwise.units import parse_seconds
 
         question = SpotQuestion(
-            policies=tuple(policy.split(",") if isinstance(policy, str) else policy),
+            policies=_names(policy),
             trace=None if trace is None else Path(trace),
             synthetic=synthetic,
             tick_s=None if tick is None else parse_seconds(tick),
@@ -105,7 +105,7 @@ class SimulateVerbs(Opened):
         from chipwise.units import parse_seconds
 
         question = QueueQuestion(
-            policies=tuple(policy.split(",") if isinstance(policy, str) else policy),
+            policies=_names(policy),
             trace=None if trace is None else Path(trace),
             synthetic=synthetic,
             gpus=gpus,
@@ -169,7 +169,7 @@ class SimulateVerbs(Opened):
         from chipwise.units import parse_seconds
 
         question = ServeQuestion(
-            policies=tuple(policy.split(",") if isinstance(policy, str) else policy),
+            policies=_names(policy),
             trace=None if trace is None else Path(trace),
             synthetic=synthetic,
             replica_rate=replica_rate,
@@ -207,12 +207,16 @@ def _mixed(
         serve,
         machines.items(),
         spot=None if spot is None else str(spot),
-        purchases=tuple(purchase.split(",")) if isinstance(purchase, str) else None if purchase is None else tuple(purchase),
+        purchases=None if purchase is None else _names(purchase),
         tick_s=None if tick is None else parse_seconds(tick),
         available_is=available_is,
     )
     answers, _ = simulate_mixed(question, _quiet)
     return Table([asdict(answer) for answer in answers])
+
+
+def _names(text: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(text.split(",") if isinstance(text, str) else text)
 
 
 def _hours(hours: float | Sequence[float]) -> tuple[float, ...]:
