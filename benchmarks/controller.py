@@ -11,9 +11,9 @@ from dataclasses import replace
 from random import Random
 
 from chipwise.adapters.engines.simulated.engine import Simulated
+from chipwise.adapters.engines.simulated.play import simulate
 from chipwise.adapters.engines.simulated.world import Program, World
 from chipwise.adapters.stores.memory_record import MemoryRecord
-from chipwise.api.running.simulate import simulate
 from chipwise.runner.engine import Room, Seen, Sight, State
 from chipwise.runner.events import Begun, Placed, Submitted, after, first
 from chipwise.runner.job import Job, MachinePlace, Needs, Spec

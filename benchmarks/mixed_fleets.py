@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chipwise.api.simulation.mixing import MixedQuestion, simulate_mixed
-from chipwise.api.simulation.scaling import ServeQuestion
 from chipwise.scale.fleet import ReplicaMachine
+from chipwise.scale.questions.mixed import MixedQuestion, simulate_mixed
+from chipwise.scale.questions.scaling import ServeQuestion
 from chipwise.scale.simulator.compared import MixedAnswer
 from policies import TRACES
 

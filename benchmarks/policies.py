@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from time import process_time
 
-from chipwise.api.simulation.policies import SpotQuestion, simulate_spot
+from chipwise.scale.questions.spot import SpotQuestion, simulate_spot
 from chipwise.scale.simulator.spot_compared import SpotAnswer
 from figure import ROOT, Figure
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from chipwise.adapters.policy_files import queue_policy
-from chipwise.api.simulation.queueing import QueueQuestion, play, queue_scene, simulate_queue
+from chipwise.scale.policy_files import queue_policy
+from chipwise.scale.questions.queue import QueueQuestion, play, queue_scene, simulate_queue
 from chipwise.scale.simulator.queue_compared import QueueAnswer
 from figure import ROOT, Figure
 

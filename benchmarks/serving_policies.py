@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from chipwise.adapters.policy_files import listed
-from chipwise.api.simulation.scaling import ServeQuestion, simulate_serve
+from chipwise.scale.policy_files import listed
+from chipwise.scale.questions.scaling import ServeQuestion, simulate_serve
 from chipwise.scale.simulator.compared import ServeAnswer
 from figure import ROOT, Figure
 from mixed_fleets import machines_part

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.simulation.scaling import ServeQuestion, simulate_serve
+from chipwise.scale.questions.scaling import ServeQuestion, simulate_serve
 
 TRACES = Path(os.environ.get("CHIPWISE_TRACES", "build/traces")) / "load_azure_llm_2023"
 pytestmark = pytest.mark.skipif(not TRACES.is_dir(), reason="the public traces are not here: $CHIPWISE_TRACES is not set")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.simulation.policies import SpotQuestion, simulate_spot
+from chipwise.scale.questions.spot import SpotQuestion, simulate_spot
 
 TRACES = Path(os.environ.get("CHIPWISE_TRACES", "build/traces")) / "spot_adrs_windows"
 pytestmark = pytest.mark.skipif(not TRACES.is_dir(), reason="the public traces are not here: $CHIPWISE_TRACES is not set")

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from chipwise.api.render import files, target, target_names
 from chipwise.planner.values.split import TrainingSplit
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.named_targets import files, target, target_names
 from deployments import NAMES, on_few_offers
 from effort import LONG
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.render import files, target, target_names
 from chipwise.auditor.auditing import audit, kind_of
 from chipwise.renderer.deployment import Deployment, Volume
 from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.named_targets import files, target, target_names
 from deployments import NAMES, on_few_offers
 from effort import LONG
 from fixed_deployments import CASES

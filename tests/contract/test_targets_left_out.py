@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from chipwise.api.render import files, target, target_names
 from chipwise.renderer.deployment import Deployment, Form, MachineLayer, Stand
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.left_out import (
@@ -23,6 +22,7 @@ from chipwise.renderer.left_out import (
     STREAMS,
     with_notes,
 )
+from chipwise.renderer.named_targets import files, target, target_names
 from fixed_deployments import CASES
 from golden_files import cases_of
 

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.render import files, target, target_names
 from chipwise.renderer.deployment import Deployment, HandOff
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.archive import archive_words
@@ -24,6 +23,7 @@ from chipwise.renderer.launch.health import start_seconds
 from chipwise.renderer.launch.nodes import NAMES as PLACE_NAMES
 from chipwise.renderer.launch.starting import parts, processes
 from chipwise.renderer.launch.timing import drain_seconds
+from chipwise.renderer.named_targets import files, target, target_names
 from chipwise.units import GIB
 from fixed_deployments import CASES
 

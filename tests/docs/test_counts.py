@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from chipwise.catalog.load import load
+from chipwise.cli.main import COMMANDS
 from chipwise.workload.model.registry import load as load_models
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,3 +48,11 @@ def test_the_readme_says_how_much_there_is() -> None:
     readme = (ROOT / "README.md").read_text()
     assert f"{len(CATALOG.offers):,} offers" in readme
     assert f"{len({machine.provider for machine in CATALOG.machines})} providers" in " ".join(readme.split())
+
+
+def test_the_scope_names_commands_that_there_are() -> None:
+    """And none of them among what is still to come."""
+    here, _, later = (ROOT / "SCOPE.md").read_text().partition("## What comes next")
+    named = set(re.findall(r"`([a-z]+)`", here))
+    assert {"serve", "watch", "doctor", "health", "policies", "simulate"} <= named <= set(COMMANDS)
+    assert "No command" not in later

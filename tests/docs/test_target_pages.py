@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.render import files, target, target_names
+from chipwise.renderer.named_targets import files, target, target_names
 from deployments import deployment
 from fixed_deployments import CASES
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chipwise.adapters.engines.kubernetes import health, rights
+import kubernetes_rights as rights
+from chipwise.adapters.engines.kubernetes import health
 from chipwise.errors import NotAllowed
 from chipwise.runner.job import Outcome, Phase
 from chipwise.runner.story import event_sentence

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chipwise.adapters.engines.kubernetes import rights
+import kubernetes_rights as rights
 from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
 from chipwise.adapters.engines.kubernetes.kinds import CLUSTER_QUEUE, JOB, NODE
 from chipwise.errors import BadInput, NotAllowed, NotFound

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from aws_stand_in import AMI, Aws, started
-from chipwise.api.render import target
 from chipwise.renderer.aws.endpoint import endpoint
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.layout import pods
+from chipwise.renderer.named_targets import target
 from deployments import deployment
 from render_checks import program
 from small_runs import small

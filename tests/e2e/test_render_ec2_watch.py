@@ -21,8 +21,8 @@ from unittest import mock
 import pytest
 
 from aws_stand_in import Aws, started
-from chipwise.api.render import target
 from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.named_targets import target
 from deployments import deployment
 from patience import deadline
 

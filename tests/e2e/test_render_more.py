@@ -17,9 +17,9 @@ import yaml
 from playwright.sync_api import Page, sync_playwright
 
 from checks_here import definitions, place, triton_messages
-from chipwise.api.render import files, target
 from chipwise.renderer.deployment import Deployment, HandOff, Stand
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.named_targets import files, target
 from deployments import NAMES, deployment
 from fixed_deployments import CASES, PIPELINE, SERVE
 from kube.control_plane import Cluster

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.render import files, target
 from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.named_targets import files, target
 from deployments import AWS_NAMES, NAMES, deployment
 from fixed_deployments import CASES
 from render_checks import program, python_of, said

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.running.simulate import TICK_S
+from chipwise.adapters.engines.simulated.play import TICK_S
 from command import ROOT, Chipwise
 from played_pipeline import PIPELINE
 

@@ -108,12 +108,13 @@ def test_a_program_that_ends_early_is_taken_as_the_whole_job_and_its_output_is_s
 def test_a_program_that_never_becomes_steady_writes_nothing(
     chipwise: Chipwise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from chipwise.adapters.characterising import repeated
     from chipwise.api.measure import characterise as characterising
 
-    monkeypatch.setattr(characterising, "steady_since", lambda seen: None)
+    monkeypatch.setattr(repeated, "steady_since", lambda seen: None)
     monkeypatch.setattr(characterising, "pace", lambda seen, counts: None)
-    monkeypatch.setattr(characterising, "UNSTEADY", -58.0)
-    monkeypatch.setattr(characterising, "IDLE_S", 0.5)
+    monkeypatch.setattr(repeated, "UNSTEADY", -58.0)
+    monkeypatch.setattr(repeated, "IDLE_S", 0.5)
     code, _, err, file = python(chipwise, tmp_path, LOOP)
     assert (code, "did not become steady" in err) == (1, True), err
     assert not file.exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.measure.load import sent_requests
+from chipwise.serving.load_request import sent_requests
 from chipwise.serving.load_values import LoadRequest
 from chipwise.workload.demand import Trace, TraceFormat
 from command import Chipwise

@@ -8,8 +8,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chipwise.adapters.engines.simulated.play import Play, Played, played, simulate
 from chipwise.adapters.engines.simulated.world import Loss, Pool, Program, World
-from chipwise.api.running.simulate import Play, Played, played, simulate
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.events import Leaving, Placed
 from chipwise.runner.job import Job, LeaveReason, MachinePlace, Move, Needs, Outcome, Phase, Retry, Spec

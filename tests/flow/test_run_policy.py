@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chipwise.adapters.engines.simulated.play import simulate
 from chipwise.adapters.engines.simulated.world import Loss, Pool, Program, World
-from chipwise.api.running.simulate import simulate
 from chipwise.api.running.spot_rules import named_policies, undecided
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.job import Phase, Spec

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chipwise.adapters.engines.simulated.play import Play, Played, Wishes, played, simulate, world_of
 from chipwise.adapters.engines.simulated.world import Exit, Fails, Loss, Outage, Pool, Program, World
-from chipwise.api.running.simulate import Play, Played, Wishes, played, simulate, world_of
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.events import Placed
 from chipwise.runner.job import Job, MachinePlace, Needs, Outcome, Phase, Spec, Wish

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from chipwise.adapters.engines.simulated import play as playing
 from chipwise.adapters.engines.simulated.world import Program, World
-from chipwise.api.running import simulate as playing
 from command import ROOT, Chipwise
 from patience import deadline
 from run_jobs import spec

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from chipwise.api.render import files, target, target_names
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.named_targets import files, target, target_names
 from fixed_deployments import CASES
 from golden_files import FOLDER, REFUSED, refused, written
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import yaml
 
-from chipwise.api.render import files, target, target_names
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layouts.laying import lay_out
 from chipwise.renderer.layouts.variants import MERGED, own_namespace
+from chipwise.renderer.named_targets import files, target, target_names
 from fixed_deployments import CASES
 
 _BROKEN = re.compile(r" \\\n +")

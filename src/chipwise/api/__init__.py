@@ -54,6 +54,11 @@ if TYPE_CHECKING:
     )
     from chipwise.planner.overriding import over_workload, replacing_file
     from chipwise.planner.owning.rents import parse_decline, parse_rent
+    from chipwise.scale.policy_files import listed as policies
+    from chipwise.scale.questions.mixed import mixed_question, simulate_mixed
+    from chipwise.scale.questions.queue import QueueQuestion, compare_queue, simulate_queue
+    from chipwise.scale.questions.scaling import ServeQuestion, simulate_serve
+    from chipwise.scale.questions.spot import SpotQuestion, compare_spot, simulate_spot
     from chipwise.workload.schema import schema_text
 
 __all__ = [
@@ -62,7 +67,10 @@ __all__ = [
     "MachineQuery",
     "OfferOrder",
     "OfferQuery",
+    "QueueQuestion",
+    "ServeQuestion",
     "Session",
+    "SpotQuestion",
     "abilities",
     "ability_names",
     "able_chips",
@@ -72,6 +80,8 @@ __all__ = [
     "cheapest_on_demand",
     "check",
     "chip_memory",
+    "compare_queue",
+    "compare_spot",
     "constrained",
     "estimate",
     "explain",
@@ -80,24 +90,30 @@ __all__ = [
     "import_file",
     "items",
     "machine_query",
+    "mixed_question",
     "open_session",
     "over_file",
+    "over_workload",
     "parse_decline",
     "parse_rent",
     "plan",
+    "policies",
     "price_limit",
     "profile",
     "purchases",
     "read_text",
     "refresh",
     "region_keys",
+    "replacing_file",
     "schema_text",
     "score",
+    "simulate_mixed",
+    "simulate_queue",
+    "simulate_serve",
+    "simulate_spot",
     "status",
     "text_of",
     "with_measured",
-    "over_workload",
-    "replacing_file",
 ]
 
 _HOMES = {
@@ -110,9 +126,10 @@ _HOMES = {
     "cheapest_on_demand": "chipwise.catalog.query",
     "check": "chipwise.api.catalog.check",
     "chip_memory": "chipwise.catalog.query",
+    "compare_queue": "chipwise.scale.questions.queue",
+    "compare_spot": "chipwise.scale.questions.spot",
     "constrained": "chipwise.planner.options",
     "Constraints": "chipwise.planner.options",
-    "OPTION_FIELDS": "chipwise.planner.options",
     "estimate": "chipwise.api.verbs",
     "explain": "chipwise.api.catalog.explain",
     "find_machines": "chipwise.catalog.query",
@@ -121,30 +138,40 @@ _HOMES = {
     "items": "chipwise.planner.options",
     "machine_query": "chipwise.catalog.selection",
     "MachineQuery": "chipwise.catalog.query",
+    "mixed_question": "chipwise.scale.questions.mixed",
     "OfferOrder": "chipwise.catalog.query",
     "OfferQuery": "chipwise.catalog.query",
     "open_session": "chipwise.api.session.wiring",
+    "OPTION_FIELDS": "chipwise.planner.options",
     "over_file": "chipwise.planner.options",
+    "over_workload": "chipwise.planner.overriding",
     "parse_decline": "chipwise.planner.owning.rents",
     "parse_rent": "chipwise.planner.owning.rents",
     "plan": "chipwise.api.verbs",
+    "policies": "chipwise.scale.policy_files",
     "price_limit": "chipwise.catalog.selection",
     "profile": "chipwise.api.measure.profile",
     "purchases": "chipwise.catalog.selection",
+    "QueueQuestion": "chipwise.scale.questions.queue",
     "read_text": "chipwise.files.source",
     "refresh": "chipwise.api.catalog.feeds",
     "region_keys": "chipwise.catalog.selection",
+    "replacing_file": "chipwise.planner.overriding",
     "schema_text": "chipwise.workload.schema",
     "score": "chipwise.api.measure.score",
+    "ServeQuestion": "chipwise.scale.questions.scaling",
     "Session": "chipwise.api.session.wiring",
+    "simulate_mixed": "chipwise.scale.questions.mixed",
+    "simulate_queue": "chipwise.scale.questions.queue",
+    "simulate_serve": "chipwise.scale.questions.scaling",
+    "simulate_spot": "chipwise.scale.questions.spot",
+    "SpotQuestion": "chipwise.scale.questions.spot",
     "status": "chipwise.api.catalog.status",
     "text_of": "chipwise.planner.options",
     "with_measured": "chipwise.planner.options",
-    "over_workload": "chipwise.planner.overriding",
-    "replacing_file": "chipwise.planner.overriding",
 }
 
-_NAMES = {"profile": "measure"}  # where the verb has another name at home
+_NAMES = {"profile": "measure", "policies": "listed"}  # where the verb has another name at home
 
 
 def __getattr__(name: str) -> Any:

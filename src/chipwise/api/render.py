@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from importlib import import_module
-from importlib.metadata import entry_points
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from chipwise.api.catalog.check import check
 from chipwise.api.verbs import plan_any_checked
-from chipwise.errors import BadInput, NoResult, UnknownName
-from chipwise.planner.values.choice import Choice
+from chipwise.errors import BadInput, UnknownName
 from chipwise.planner.values.pipeline import PipelinePlan
-from chipwise.planner.values.plan import Plan, Service
-from chipwise.renderer import targets
+from chipwise.planner.values.plan import Plan
+from chipwise.renderer.chosen import SERVERLESS, cheaper_lines, choice_of, nothing_to_render, sold_choice, stage_of
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.describing import describe
 from chipwise.renderer.describing_pipelines import describe_pipeline
 from chipwise.renderer.file import CannotRender, File
-from chipwise.renderer.image_checks import checked
 from chipwise.renderer.layouts.laying import LAYOUTS, lay_out
-from chipwise.renderer.left_out import refuse_large_copies, refuse_parts, refuse_reservation, with_notes
-from chipwise.renderer.limits import bounded
-from chipwise.renderer.sold import WRITERS, writer
+from chipwise.renderer.left_out import with_notes
+from chipwise.renderer.named_targets import files as files
+from chipwise.renderer.named_targets import fits as fits
+from chipwise.renderer.named_targets import target as target
+from chipwise.renderer.named_targets import target_names as target_names
 from chipwise.spelling import nearest
 from chipwise.workload.common import UNKNOWN_MODEL, Common
 from chipwise.workload.pipeline import Pipeline
@@ -38,9 +33,6 @@ if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
     from chipwise.workload.model.registry import Model
 
-GROUP = "chipwise.targets"  # entry points by which other packages add a target
-SPELLED = {"k8s": "kubernetes", "docker": "dockerfile", "tf": "terraform"}  # what people type for a target
-SERVERLESS = "serverless"  # the target of services that are paid per use
 SEARCHED_CHOICES = 50  # choices among which alternatives for a fleet are sought
 
 
@@ -56,34 +48,6 @@ class RenderRequest:
     out: Path | None = None  # where files are to go, which is looked at before anything is planned
     force: bool = False
     layout: str | None = None  # kustomize, helm: all environments of the file in one tree
-
-
-@cache
-def _own_targets() -> frozenset[str]:
-    return frozenset(module.name.replace("_", "-") for module in pkgutil.iter_modules(targets.__path__))
-
-
-@cache
-def target_names() -> tuple[str, ...]:
-    """As the user types them."""
-    return tuple(sorted({*_own_targets(), *(entry.name for entry in entry_points(group=GROUP))}))
-
-
-def target(name: str) -> ModuleType:
-    name = SPELLED.get(name, name)
-    if name not in target_names():
-        raise UnknownName("target", name, nearest(name, target_names()), remedy="`chipwise render --list` shows all.")
-    if name in _own_targets():
-        return import_module(f"chipwise.renderer.targets.{name.replace('-', '_')}")
-    entry_point = next(iter(entry_points(group=GROUP, name=name)))
-    module = entry_point.load()
-    assert isinstance(module, ModuleType)
-    return module
-
-
-def fits(name: str) -> str:
-    """What a target can express, in one line."""
-    return str(getattr(target(name), "FITS", ""))
 
 
 def deployment_of(session: Session, path: str, request: RenderRequest | None = None) -> Deployment:
@@ -110,14 +74,14 @@ def deployment_from(
     if isinstance(plan, Plan):
         if request.stage is not None:
             raise BadInput(f"{work.name} is no pipeline, so it has no stage {request.stage!r}.", remedy="Leave --stage out.")
-        sold = _sold(plan) if name == SERVERLESS and request.rank is None else None
-        return describe(work, plan, session.catalog, _model(session, work), sold or _choice(plan, request.rank or 1))
+        sold = sold_choice(plan) if name == SERVERLESS and request.rank is None else None
+        return describe(work, plan, session.catalog, _model(session, work), sold or choice_of(plan, request.rank or 1))
     if not plan.fits:
-        raise _nothing(plan.workload)
+        raise nothing_to_render(plan.workload)
     assert isinstance(work, Pipeline)
     models = {stage.name: _model(session, stage) for stage in work.stages}
     deployment = describe_pipeline(work, plan, session.catalog, models)
-    return deployment if request.stage is None else _stage(deployment, request.stage)
+    return deployment if request.stage is None else stage_of(deployment, request.stage)
 
 
 def render(
@@ -135,7 +99,7 @@ def render(
         return _laid_out(session, path, modules, request, request.layout)
     work, plan = _planned(session, path, request, names)
     if tell is not None and request.rank is None and isinstance(plan, Plan) and plan.service and plan.winner:
-        for line in _instead(plan.service, plan.winner, names):
+        for line in cheaper_lines(plan.service, plan.winner, names):
             tell(line)
     return {name: files(name, module, deployment_from(session, work, plan, request, name)) for name, module in modules.items()}
 
@@ -170,18 +134,6 @@ def _laid_out(
 def render_plan(session: Session, work: Common, found: Plan | PipelinePlan, names: Sequence[str]) -> dict[str, list[File]]:
     """As `render`, of a plan that is there already."""
     return {name: files(name, target(name), deployment_from(session, work, found, name=name)) for name in names}
-
-
-def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
-    expresses = getattr(module, "EXPRESSES", ())
-    refuse_large_copies(name, deployment, expresses)
-    refuse_parts(name, deployment, expresses)
-    refuse_reservation(name, deployment, expresses, getattr(module, "STARTS_MACHINES", False))
-    rendered: list[File] = checked(deployment, module.render(with_notes(deployment, expresses)))
-    if not rendered:
-        raise CannotRender(f"{name} has nothing to write for {deployment.title}.", remedy="Use another target.")
-    bounded(name, rendered)
-    return rendered
 
 
 def fitting(session: Session, path: str, request: RenderRequest | None = None) -> dict[str, list[File] | str]:
@@ -223,56 +175,6 @@ def write(folder: Path, rendered: dict[str, list[File]], force: bool = False) ->
     whole_set.check(folder)
     whole_set.write(folder, [(file.path, file.text, file.executable) for file in outputs], force)
     return [file.path for file in outputs]
-
-
-def _instead(service: Service, best: Choice, names: Sequence[str]) -> Iterator[str]:
-    """What is cheaper than the plan's machines: that is not to be missed."""
-    if WRITERS.get(service.name) == SERVERLESS and set(names) == {SERVERLESS}:
-        return
-    paid = {"per token": "by the token", "per hour": "by the hour"}.get(service.kind, "per use")
-    hardware = f" ({service.hardware})" if service.hardware else ""
-    hint = writer(service.kind, service.name)
-    if set(names) != {SERVERLESS}:  # files of another service have its own price in their heading
-        yield f"The plan takes {best.machines} x {best.where}, ${best.usd:,.2f} a month; --choice 1 says that this is meant."
-    yield f"Cheaper still is {service.title}{hardware}, paid {paid}: ${service.usd:,.2f} a month. {hint}"
-
-
-def _sold(plan: Plan) -> Choice | None:
-    """The best machine with the chip of the serverless service that is cheaper: files of the service are made from it."""
-    service, rows = plan.service, plan.rows
-    if service is None or WRITERS.get(service.name) != SERVERLESS or rows is None:
-        return None
-    machines = rows.fleet.catalog.machines
-    alike = [
-        machine.provider == service.provider and ((machine.chip or "") in service.chips if service.chips else not machine.chips)
-        for machine in machines
-    ]
-    ranked = rows.ranked[: rows.kept]
-    indices = np.flatnonzero(np.array(alike, dtype=bool)[rows.priced.machine[ranked]])
-    return rows.choice(int(ranked[indices[0]])) if len(indices) else None
-
-
-def _choice(plan: Plan, rank: int) -> Choice:
-    if plan.winner is None:
-        raise _nothing(plan.workload)
-    if rank > len(plan.choices):
-        raise BadInput(
-            f"There are {len(plan.choices)} choices, and number {rank} was asked for.", remedy="Use a smaller --choice."
-        )
-    return plan.choices[rank - 1]
-
-
-def _nothing(workload: str) -> NoResult:
-    return NoResult(
-        "There is no plan, so there is nothing to render.", remedy=f"chipwise plan says what was missing for {workload}."
-    )
-
-
-def _stage(deployment: Deployment, name: str) -> Deployment:
-    known = {one.title: one for one in deployment.stages}
-    if name not in known:
-        raise UnknownName("stage", name, nearest(name, known))
-    return known[name]
 
 
 def _model(session: Session, work: Common) -> Model | None:

@@ -15,6 +15,7 @@ from chipwise.planner.defaults import TOP
 from chipwise.planner.plan import plan_workload
 from chipwise.planner.plan import refuse_pipeline as refuse_pipeline
 from chipwise.planner.values.plan import Plan
+from chipwise.predictor.whole_machine import whole_machine
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
@@ -78,7 +79,7 @@ def predict(
     file has them, that speeds follow from."""
     from chipwise.views.predict import prediction_view
 
-    hardware, notes, settings = _whole_machine(session, hardware, settings)
+    hardware, notes, settings = whole_machine(session.names, hardware, settings)
     if not isinstance(model, NamedText) and not model.endswith((".yaml", ".yml")):
         from chipwise.predictor.predict import predict as predict_named
 
@@ -102,32 +103,8 @@ def fits(session: Session, model: str, hardware: str, settings: Mapping[str, Any
     from chipwise.predictor.fits import fits as fits_named
     from chipwise.views.predict import fits_view
 
-    hardware, notes, settings = _whole_machine(session, hardware, settings)
+    hardware, notes, settings = whole_machine(session.names, hardware, settings)
     return _noted(fits_view(fits_named(session.known, model, hardware, dict(settings))), notes)
-
-
-_COUNTED = ("chips", "tp", "pp", "cp", "ep", "replicas")  # settings that say how many chips there are
-
-
-def _whole_machine(session: Session, hardware: str, settings: Mapping[str, Any]) -> tuple[str, list[str], Mapping[str, Any]]:
-    """CHIP,STAGE=CHIP with the chip in place of a machine that carries one, what was taken so, and the settings: with all chips
-    of a machine where it stands alone and nothing says how many are used."""
-    parts, taken = [], []
-    for part in hardware.split(","):
-        stage, equals, name = part.rpartition("=")
-        machines = None if session.names.chips_or_none(name) else session.names.machines_or_none(name)
-        chips = {machine.chip for machine in machines or ()}
-        if not machines or len(chips) != 1 or not (chip := chips.pop()):
-            parts.append(part)
-            continue
-        parts.append(f"{stage}{equals}{chip}")
-        count = max(machine.chips or 1 for machine in machines)
-        whole = count >= 1 and hardware == name and not any(settings.get(option) for option in _COUNTED)
-        used = "all of them are used" if whole else "as many are used as chips says, else one"
-        used = "it has 1" if count == 1 else f"it has {count:g}, and {used}"
-        taken.append(f"{name.strip()} is taken as its chip, {chip}; {used}.")
-        settings = {**settings, "chips": int(count)} if whole and count > 1 else settings
-    return ",".join(parts), taken, settings
 
 
 def _noted(view: View, notes: list[str]) -> View:

@@ -20,7 +20,7 @@ def policies(as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from chipwise.api.simulation.policies import listed
+    from chipwise.api import policies as listed
     from chipwise.cli import text
 
     entries = listed()

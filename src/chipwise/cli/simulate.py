@@ -139,7 +139,7 @@ def spot(
     """
     from dataclasses import asdict
 
-    from chipwise.api.simulation.policies import SpotQuestion, compare_spot
+    from chipwise.api import SpotQuestion, compare_spot
     from chipwise.cli import text
     from chipwise.cli.progress import progress
 
@@ -283,7 +283,7 @@ def serve(
     """
     from dataclasses import asdict
 
-    from chipwise.api.simulation.scaling import ServeQuestion, simulate_serve
+    from chipwise.api import ServeQuestion, simulate_serve
     from chipwise.cli import text
     from chipwise.cli.progress import progress
 

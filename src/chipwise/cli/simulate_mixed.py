@@ -10,7 +10,7 @@ from chipwise.cli.options import HtmlReport
 from chipwise.cli.simulated import policy_names, show_answers
 
 if TYPE_CHECKING:
-    from chipwise.api.simulation.scaling import ServeQuestion
+    from chipwise.api import ServeQuestion
 
 
 Figures = tuple[str, tuple[float, ...]]  # of a machine type: its name, requests per second and prices
@@ -47,7 +47,7 @@ def show_mixed(
 ) -> None:
     from dataclasses import asdict
 
-    from chipwise.api.simulation.mixing import mixed_question, simulate_mixed
+    from chipwise.api import mixed_question, simulate_mixed
     from chipwise.cli import text
     from chipwise.cli.progress import progress
 

@@ -99,7 +99,7 @@ def queue(
     """
     from dataclasses import asdict
 
-    from chipwise.api.simulation.queueing import QueueQuestion, compare_queue
+    from chipwise.api import QueueQuestion, compare_queue
     from chipwise.cli import text
     from chipwise.cli.progress import progress
     from chipwise.text import duration, plural

@@ -9,7 +9,7 @@ where it is not, nothing is restored and the field is named.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from chipwise.errors import InvalidSettings, Problem
@@ -56,11 +56,9 @@ def fields(split: Split | None) -> dict[str, int] | None:
     return {f"state{name}" if name.startswith("[") else f"state.{name}": axis for name, axis in split.items()}
 
 
-def check(split: Mapping[str, int], outline: Sequence[Sequence[str]]) -> None:
-    """Names that are not in a state are found when training begins, and not when machines are lost. Of an object only the
+def check(split: Mapping[str, int], known: Collection[str], objects: Sequence[str]) -> None:
+    """Names that are not in a state are found when training begins, and not when machines are lost. Of `objects` only the
     name is known."""
-    known = {field for field, _ in outline}
-    objects = [field for field, what in outline if what.startswith("an object")]
     unknown = [field for field in split if field not in known and not any(_below(field, one) for one in objects)]
     if unknown:
         raise InvalidSettings(*(Problem(f"split: {field.removeprefix('state.')}", "is not in the state") for field in unknown))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from chipwise.job import tensors
@@ -26,21 +26,24 @@ _REMEDY = "Train with the program that saved it, or give another directory to st
 
 def outline(state: Any) -> list[list[str]]:
     """[field, what it is] for every field of a state."""
-    fields: list[list[str]] = []
+    return [[field, _kind(value, field)] for field, value in _walked(state, "state")]
 
-    def walk(value: Any, field: str, depth: int) -> None:
-        fields.append([field, _kind(value, field)])
-        if depth > 200 or has_state(value):
-            return
-        if isinstance(value, Mapping):
-            for key, item in value.items():
-                walk(item, inside(field, key), depth + 1)
-        elif type(value) in (list, tuple):
-            for index, item in enumerate(value):
-                walk(item, f"{field}[{index}]", depth + 1)
 
-    walk(state, "state", 0)
-    return fields
+def objects(state: Any) -> list[str]:
+    """Fields that keep a state of their own, into which nobody sees."""
+    return [field for field, value in _walked(state, "state") if has_state(value)]
+
+
+def _walked(value: Any, field: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    yield field, value
+    if depth > 200 or has_state(value):
+        return
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _walked(item, inside(field, key), depth + 1)
+    elif type(value) in (list, tuple):
+        for index, item in enumerate(value):
+            yield from _walked(item, f"{field}[{index}]", depth + 1)
 
 
 def _kind(value: Any, field: str) -> str:

@@ -77,7 +77,7 @@ def steps(
     try:
         archive.outline = restoring.outline(state)
         if archive.split is not None:
-            resharding.check(archive.split, archive.outline)
+            resharding.check(archive.split, {field for field, _ in archive.outline}, restoring.objects(state))
         archive.has_loop = True
         archive.claim()
         loaded = archive.load(into=state)

@@ -108,7 +108,6 @@ class Fed:
     place: Coded  # where data is read from
     workers_needed: Array  # for preprocessing to take no longer than computing
     bandwidth_needed: Array  # bytes/s that a node must read for the same
-    link_needed: Array  # bytes/s to one device for the same
 
     @property
     def bottleneck(self) -> Coded:
@@ -163,5 +162,4 @@ def feed(feeding: Feeding, later: bool = False) -> Fed:
         place=place,
         workers_needed=np.ceil((1.0 - resident) * feeding.samples / (rate * safe)),
         bandwidth_needed=(1.0 - resident) * stored / safe,
-        link_needed=(1.0 - resident) * moved / (feeding.chips * safe),
     )

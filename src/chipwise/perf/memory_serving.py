@@ -17,7 +17,7 @@ a rule of thumb from vLLM's logs (0.5 GB for 32 layers).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,99 +50,34 @@ class EngineMemory:
     shares_prefix: bool
 
 
+# Of software that holds the whole batch at once and pages nothing; and of engines that compile for fixed shapes.
+_PLAIN = EngineMemory(
+    share=1.0,
+    share_of="chip",
+    page=1,
+    batched_tokens=np.inf,
+    sequences=np.inf,
+    logit_bytes=6,
+    graphs=False,
+    shares_prefix=False,
+)
+_COMPILED = replace(_PLAIN, share=0.95, batched_tokens=4096)
+_PAGED = EngineMemory(
+    share=0.9, share_of="chip", page=16, batched_tokens=8192, sequences=256, logit_bytes=10, graphs=True, shares_prefix=True
+)
 ENGINE = {
-    "vllm": EngineMemory(
-        share=0.9, share_of="chip", page=16, batched_tokens=8192, sequences=256, logit_bytes=10, graphs=True, shares_prefix=True
-    ),
-    "sglang": EngineMemory(
-        share=0.88,
-        share_of="static",
-        page=1,
-        batched_tokens=8192,
-        sequences=256,
-        logit_bytes=10,
-        graphs=True,
-        shares_prefix=True,
-    ),
-    "tensorrt-llm": EngineMemory(
-        share=0.9, share_of="free", page=32, batched_tokens=8192, sequences=256, logit_bytes=10, graphs=True, shares_prefix=True
-    ),
-    "llama.cpp": EngineMemory(
-        share=1.0, share_of="chip", page=1, batched_tokens=512, sequences=8, logit_bytes=4, graphs=False, shares_prefix=False
-    ),
-    "transformers": EngineMemory(
-        share=1.0,
-        share_of="chip",
-        page=1,
-        batched_tokens=np.inf,
-        sequences=np.inf,
-        logit_bytes=6,
-        graphs=False,
-        shares_prefix=False,
-    ),
-    "pytorch": EngineMemory(
-        share=1.0,
-        share_of="chip",
-        page=1,
-        batched_tokens=np.inf,
-        sequences=np.inf,
-        logit_bytes=2,
-        graphs=False,
-        shares_prefix=False,
-    ),
-    "neuron": EngineMemory(
-        share=0.95,
-        share_of="chip",
-        page=1,
-        batched_tokens=4096,
-        sequences=np.inf,
-        logit_bytes=6,
-        graphs=False,
-        shares_prefix=False,
-    ),
-    "jetstream": EngineMemory(
-        share=0.95,
-        share_of="chip",
-        page=1,
-        batched_tokens=4096,
-        sequences=np.inf,
-        logit_bytes=6,
-        graphs=False,
-        shares_prefix=False,
-    ),
-    "ipex": EngineMemory(
-        share=1.0,
-        share_of="chip",
-        page=1,
-        batched_tokens=np.inf,
-        sequences=np.inf,
-        logit_bytes=6,
-        graphs=False,
-        shares_prefix=False,
-    ),
-    "openvino": EngineMemory(
-        share=1.0,
-        share_of="chip",
-        page=1,
-        batched_tokens=np.inf,
-        sequences=np.inf,
-        logit_bytes=6,
-        graphs=False,
-        shares_prefix=False,
-    ),
-    "tgi": EngineMemory(
-        share=0.9, share_of="chip", page=16, batched_tokens=8192, sequences=256, logit_bytes=10, graphs=True, shares_prefix=True
-    ),
-    "other": EngineMemory(
-        share=0.9,
-        share_of="chip",
-        page=16,
-        batched_tokens=8192,
-        sequences=256,
-        logit_bytes=10,
-        graphs=True,
-        shares_prefix=False,
-    ),
+    "vllm": _PAGED,
+    "sglang": replace(_PAGED, share=0.88, share_of="static", page=1),
+    "tensorrt-llm": replace(_PAGED, share_of="free", page=32),
+    "llama.cpp": replace(_PLAIN, batched_tokens=512, sequences=8, logit_bytes=4),
+    "transformers": _PLAIN,
+    "pytorch": replace(_PLAIN, logit_bytes=2),
+    "neuron": _COMPILED,
+    "jetstream": _COMPILED,
+    "ipex": _PLAIN,
+    "openvino": _PLAIN,
+    "tgi": _PAGED,
+    "other": replace(_PAGED, shares_prefix=False),
 }
 
 

@@ -12,7 +12,7 @@ from chipwise.public.opened import Opened
 from chipwise.public.records import Table
 
 if TYPE_CHECKING:
-    from chipwise.api.simulation.scaling import ServeQuestion
+    from chipwise.api import ServeQuestion
 
 
 def _quiet(done: int, total: int | None, what: str) -> None:
@@ -30,7 +30,7 @@ class SimulateVerbs(Opened):
 
         >>> cw.policies()[0].name
         """
-        from chipwise.api.simulation.policies import listed
+        from chipwise.api import policies as listed
 
         return Table([asdict(entry) for entry in listed()])
 
@@ -57,11 +57,11 @@ class SimulateVerbs(Opened):
 
         >>> cw.simulate_spot(synthetic="series=20", job_hours=10, deadline_hours=15, restart_hours=0.1)
         """
-        from chipwise.api.simulation.policies import SpotQuestion, simulate_spot
+        from chipwise.api import SpotQuestion, simulate_spot
         from chipwise.units import parse_seconds
 
         question = SpotQuestion(
-            policies=tuple(policy.split(",") if isinstance(policy, str) else policy),
+            policies=_names(policy),
             trace=None if trace is None else Path(trace),
             synthetic=synthetic,
             tick_s=None if tick is None else parse_seconds(tick),
@@ -101,11 +101,11 @@ class SimulateVerbs(Opened):
 
         >>> cw.simulate_queue(synthetic="jobs=200", gpus=16)
         """
-        from chipwise.api.simulation.queueing import QueueQuestion, simulate_queue
+        from chipwise.api import QueueQuestion, simulate_queue
         from chipwise.units import parse_seconds
 
         question = QueueQuestion(
-            policies=tuple(policy.split(",") if isinstance(policy, str) else policy),
+            policies=_names(policy),
             trace=None if trace is None else Path(trace),
             synthetic=synthetic,
             gpus=gpus,
@@ -165,11 +165,11 @@ class SimulateVerbs(Opened):
 
         >>> cw.simulate_serve(synthetic="hours=2,rate=20", policy="hpa:80,learned-headroom")
         """
-        from chipwise.api.simulation.scaling import ServeQuestion, simulate_serve
+        from chipwise.api import ServeQuestion, simulate_serve
         from chipwise.units import parse_seconds
 
         question = ServeQuestion(
-            policies=tuple(policy.split(",") if isinstance(policy, str) else policy),
+            policies=_names(policy),
             trace=None if trace is None else Path(trace),
             synthetic=synthetic,
             replica_rate=replica_rate,
@@ -200,19 +200,23 @@ def _mixed(
     available_is: int | None,
     purchase: str | Sequence[str] | None,
 ) -> Table:
-    from chipwise.api.simulation.mixing import mixed_question, simulate_mixed
+    from chipwise.api import mixed_question, simulate_mixed
     from chipwise.units import parse_seconds
 
     question = mixed_question(
         serve,
         machines.items(),
         spot=None if spot is None else str(spot),
-        purchases=tuple(purchase.split(",")) if isinstance(purchase, str) else None if purchase is None else tuple(purchase),
+        purchases=None if purchase is None else _names(purchase),
         tick_s=None if tick is None else parse_seconds(tick),
         available_is=available_is,
     )
     answers, _ = simulate_mixed(question, _quiet)
     return Table([asdict(answer) for answer in answers])
+
+
+def _names(text: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(text.split(",") if isinstance(text, str) else text)
 
 
 def _hours(hours: float | Sequence[float]) -> tuple[float, ...]:

@@ -51,10 +51,6 @@ class ScaledService:
         if not 0.0 < self.goal_share < 1.0:
             raise BadInput(f"The goal is a share of requests between 0 and 1, not {self.goal_share:g}.")
 
-    def replicas_for(self, per_s: float) -> float:
-        """That this many requests per second keep busy."""
-        return per_s / self.replica_per_s
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeSignals:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from chipwise.errors import BadInput
+from chipwise.errors import BadInput, NotFound
 
 PORT = "{port}"  # in a user's own command: where the replica is to listen
 
@@ -78,6 +78,11 @@ class ServingEngine(Protocol):
 def openai_first(served: str) -> FirstRequest:
     body: dict[str, object] = {"model": served, "prompt": "Hello", "max_tokens": 1, "stream": True}
     return FirstRequest("/v1/completions", body)
+
+
+def check_installed(title: str, is_installed: bool, lack: str, remedy: str) -> None:
+    if not is_installed:
+        raise NotFound(f"{title} is not installed here: {lack}.", remedy=remedy)
 
 
 def check_gpus(title: str, request: ReplicaRequest, machine: ServingMachine) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
+from typing import Any
 
 from chipwise.observe.sample import HOST, PROGRAM, SERVER, NoReading, Recording, Sample, SampledDevice
 from chipwise.observe.series import SampleStore
@@ -187,3 +188,17 @@ def _labelled(label: str, texts: Iterable[str], width: int) -> list[str]:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}~"
+
+
+def view(samples: Sequence[Sample]) -> dict[str, Any]:
+    """One group of samples as plain data; a sensor that is missing is its reason."""
+    return {
+        "at_s": round(samples[0].at_s, 3) if samples else None,
+        "sources": {
+            sample.source: {
+                name: {"missing": reading.reason} if isinstance(reading, NoReading) else reading
+                for name, reading in sample.readings.items()
+            }
+            for sample in samples
+        },
+    }

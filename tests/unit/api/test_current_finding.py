@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from chipwise.adapters.recordings import NAME, Appender
-from chipwise.api.judging import EVERY_S, SPAN_S, CurrentFinding
 from chipwise.api.observe import watching
 from chipwise.api.running.watching import _FOLLOWED, _finding
 from chipwise.api.session.wiring import Session
+from chipwise.observe.current import EVERY_S, SPAN_S, CurrentFinding
 from chipwise.observe.sample import Recording, Sample
 from played_recordings import H200, NO_WORK, played
 
@@ -30,7 +30,7 @@ def rule(current: CurrentFinding) -> str:
 
 
 def test_what_was_a_minute_ago_has_no_say(session: Session) -> None:
-    current = CurrentFinding(session, replace(IDLE, samples=()))
+    current = CurrentFinding(lambda: session.chip_names, replace(IDLE, samples=()))
     assert current.diagnosis() is None
     current.add(IDLE.samples)
     assert rule(current) == "idle"
@@ -39,7 +39,7 @@ def test_what_was_a_minute_ago_has_no_say(session: Session) -> None:
 
 
 def test_it_is_looked_at_anew_every_few_seconds_only(session: Session) -> None:
-    current = CurrentFinding(session, replace(IDLE, samples=()))
+    current = CurrentFinding(lambda: session.chip_names, replace(IDLE, samples=()))
     current.add(IDLE.samples)
     first = current.diagnosis()
     current.add(moved(PCIE, 20.0)[:5])

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.api.render import target
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.cli.plan import _kg, _row
@@ -20,6 +19,7 @@ from chipwise.planner.explain.row_words import brief, emissions, running
 from chipwise.planner.explain.words import no_service, sentence
 from chipwise.planner.quotas import notes
 from chipwise.planner.values.plan import Plan
+from chipwise.renderer.named_targets import target
 from chipwise.text import mass, number, price, usd, usd_cell
 from chipwise.views.plan import plan_view
 

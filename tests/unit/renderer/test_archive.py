@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chipwise.api.render import RenderRequest, deployment_of, files, target
+from chipwise.api.render import RenderRequest, deployment_of
 from chipwise.auditor.auditing import audit
 from chipwise.files.source import read_text
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.launch.archive import archive_words
 from chipwise.renderer.layout import independent, meets, pods
+from chipwise.renderer.named_targets import files, target
 from chipwise.units import HOUR
 from deployments import EXAMPLES, session
 from once_in_run import once_in_run

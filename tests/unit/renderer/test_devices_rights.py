@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from chipwise.api.render import files, target
 from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.named_targets import files, target
 from fixed_deployments import CASES
 
 TPU, SERVE, TRAIN = CASES["tpu"], CASES["serve"], CASES["train"]

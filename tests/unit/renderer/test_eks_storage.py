@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.render import files, target
 from chipwise.renderer.cluster.work import work
 from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.named_targets import files, target
 from fixed_deployments import CASES
 
 TRAIN, SERVE, BATCH, AZURE = CASES["train"], CASES["serve"], CASES["batch"], CASES["azure"]

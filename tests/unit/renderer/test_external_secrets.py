@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.render import files, target
 from chipwise.errors import InvalidFile
 from chipwise.files.source import read_text
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layouts.laying import LAYOUTS, lay_out
+from chipwise.renderer.named_targets import files, target
 from chipwise.renderer.targets import external_secrets
 from chipwise.workload.parse import parse
 from deployments import EXAMPLES

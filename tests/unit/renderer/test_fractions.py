@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from chipwise.api.render import RenderRequest, deployment_of, target
+from chipwise.api.render import RenderRequest, deployment_of
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.named_targets import target
 from deployments import EXAMPLES, session
 from fixed_deployments import CASES
 from once_in_run import once_in_run

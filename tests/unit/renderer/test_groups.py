@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.render import files, target, target_names
 from chipwise.planner.values.split import GenerationSplit
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layout import most_machines, replica_machines, surge
+from chipwise.renderer.named_targets import files, target, target_names
 from fixed_deployments import CASES
 
 WIDE = CASES["wide"]

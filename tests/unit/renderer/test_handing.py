@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import yaml
 
-from chipwise.api.render import files, target
 from chipwise.renderer.deployment import Deployment, HandOff
 from chipwise.renderer.launch.handing import arrives_at, leaves_from, written_by
+from chipwise.renderer.named_targets import files, target
 from fixed_deployments import CASES, PIPELINE
 
 SUMMARIES = replace(CASES["batch"], name="news-summarise", title="Summarise all", namespace="news", purchase="on-demand")

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from chipwise.api.render import files, target, target_names
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.named_targets import files, target, target_names
 from chipwise.renderer.paying import around_the_clock_usd
 from chipwise.units import HOUR, MONTH
 from deployments import deployment

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from chipwise.api.render import files, target, target_names
 from chipwise.auditor.auditing import audit
 from chipwise.catalog.load import load
 from chipwise.renderer.deployment import Node
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.images import image_row
+from chipwise.renderer.named_targets import files, target, target_names
 from fixed_deployments import CASES
 
 ROWS = load(prices=False).rows("images")

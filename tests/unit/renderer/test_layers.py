@@ -8,13 +8,13 @@ import pytest
 import yaml
 
 from chipwise.api.catalog.check import check
-from chipwise.api.render import files, target
 from chipwise.api.verbs import plan_any_checked
 from chipwise.money.layering import Layer as Paid
 from chipwise.planner.values.plan import Plan
 from chipwise.renderer.deployment import Deployment, MachineLayer
 from chipwise.renderer.describing import describe
 from chipwise.renderer.layout import bought, most_machines, part_word
+from chipwise.renderer.named_targets import files, target
 from deployments import EXAMPLES
 from deployments import few_session as session
 from fixed_deployments import CASES

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from chipwise.api import render as rendering
-from chipwise.api.render import RenderRequest, files, target
+from chipwise.api.render import RenderRequest
 from chipwise.auditor.auditing import audit
 from chipwise.errors import UnknownName
 from chipwise.renderer.deployment import Deployment, Scaling
@@ -22,6 +22,7 @@ from chipwise.renderer.layouts.holes import differing
 from chipwise.renderer.layouts.kustomize import patch
 from chipwise.renderer.layouts.laying import LAYOUTS, lay_out
 from chipwise.renderer.layouts.variants import ABSENT
+from chipwise.renderer.named_targets import files, target
 from chipwise.renderer.yaml_text import document, plain
 from deployments import EXAMPLES
 from deployments import few_session as session

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from chipwise.api.render import files, target
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.launch.nodes import NAMES, unread
+from chipwise.renderer.named_targets import files, target
 from fixed_deployments import CASES
 
 TRAIN = CASES["train"]

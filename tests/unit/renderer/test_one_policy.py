@@ -11,8 +11,9 @@ from itertools import pairwise
 import pytest
 import yaml
 
-from chipwise.api.render import RenderRequest, deployment_of, files, target
+from chipwise.api.render import RenderRequest, deployment_of
 from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.named_targets import files, target
 from deployments import EXAMPLES
 from deployments import few_session as session
 from deployments import on_few_offers as deployment

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.render import RenderRequest, deployment_of, files, target, target_names
+from chipwise.api.render import RenderRequest, deployment_of
 from chipwise.errors import InvalidFile
 from chipwise.files.source import read_text
 from chipwise.renderer.deployment import Deployment, MachineLayer, Reservation
@@ -17,6 +17,7 @@ from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layout import candidates, most_machines
 from chipwise.renderer.layouts.laying import lay_out
 from chipwise.renderer.left_out import with_notes
+from chipwise.renderer.named_targets import files, target, target_names
 from chipwise.workload.parse import parse
 from deployments import EXAMPLES
 from deployments import few_session as session

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.render import RenderRequest, deployment_of, files, target
+from chipwise.api.render import RenderRequest, deployment_of
 from chipwise.renderer.deployment import BUSY, Deployment
+from chipwise.renderer.named_targets import files, target
 from deployments import EXAMPLES, few_session
 from deployments import on_few_offers as deployment
 from fixed_deployments import CASES

@@ -17,11 +17,11 @@ import pytest
 import yaml
 
 from booting import booted
-from chipwise.api.render import files, target
 from chipwise.planner.values.split import GenerationSplit
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.launch import shards
 from chipwise.renderer.launch.starting import part_command
+from chipwise.renderer.named_targets import files, target
 from deployments import on_few_offers as deployment
 from fixed_deployments import CASES, SERVE
 from render_checks import program

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.render import files, target
 from chipwise.catalog.load import load
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.named_targets import files, target
 from chipwise.renderer.slicing import sliced
 from chipwise.workload.program import Program
 from fixed_deployments import CASES

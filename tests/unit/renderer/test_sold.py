@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from chipwise.api.render import files, target
 from chipwise.renderer.deployment import Deployment, Service
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.heading import heading
+from chipwise.renderer.named_targets import files, target
 from chipwise.renderer.sold import most_instances, sold_as
 from fixed_deployments import CASES
 

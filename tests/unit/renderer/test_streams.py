@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.render import files, target, target_names
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch import streams
+from chipwise.renderer.named_targets import files, target, target_names
 from chipwise.renderer.quoting import shell
 from chipwise.renderer.workflow.stages import check
 from deployments import deployment

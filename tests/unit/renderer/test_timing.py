@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.render import files, target
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.health import start_seconds, waited_for
 from chipwise.renderer.launch.timing import drain_seconds, grace_seconds, progress_seconds, ready_seconds, rollout_seconds
+from chipwise.renderer.named_targets import files, target
 from deployments import on_few_offers as deployment
 from fixed_deployments import CASES
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chipwise.adapters.engines.simulated.play import Wishes, simulate
 from chipwise.adapters.engines.simulated.world import Exit, Loss, Program, World
-from chipwise.api.running.simulate import Wishes, simulate
 from chipwise.runner.events import (
     Again,
     Begun,

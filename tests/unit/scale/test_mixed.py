@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chipwise.api.simulation.mixing import fleet_policy
-from chipwise.api.simulation.scaling import scaling_policy
 from chipwise.scale.fleet import FleetSetup, FleetState, ReplicaMachine, cheapest_cover, setup_of
 from chipwise.scale.load import RequestLoad, load_of
+from chipwise.scale.questions.mixed import fleet_policy
+from chipwise.scale.questions.scaling import scaling_policy
 from chipwise.scale.serving import ScaledService
 from chipwise.scale.simulator.mixed import MixedOutcome, SpotZones, play_mixed
 from chipwise.scale.simulator.pooled import PooledQueue

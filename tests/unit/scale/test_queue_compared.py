@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chipwise.adapters.policy_files import queue_policy
+from chipwise.scale.policy_files import queue_policy
 from chipwise.scale.queue import Cluster, NodeGroup, QueueJob
 from chipwise.scale.simulator.queue import play_queue
 from chipwise.scale.simulator.queue_compared import queue_timeline

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 from importlib.util import find_spec
 
-from chipwise.errors import NotFound
 from chipwise.renderer.serving import flags
-from chipwise.serving.engine import ReplicaRequest, ReplicaStart, ServingMachine, check_gpus, openai_first
+from chipwise.serving.engine import ReplicaRequest, ReplicaStart, ServingMachine, check_gpus, check_installed, openai_first
 
 ABOUT = "SGLang: models of the hub on GPUs"
 COMPONENTS: tuple[str, ...] = ("sglang",)
@@ -17,8 +16,8 @@ AT_ONCE = 256  # requests that it works on together unless told otherwise
 
 def check(request: ReplicaRequest, machine: ServingMachine) -> None:
     check_gpus("SGLang", request, machine)
-    if shutil.which(PROGRAM) is None or find_spec("sglang") is None:
-        raise NotFound("SGLang is not installed here: python3 has no package sglang.", remedy="pip install 'sglang[all]'")
+    is_installed = shutil.which(PROGRAM) is not None and find_spec("sglang") is not None
+    check_installed("SGLang", is_installed, "python3 has no package sglang", "pip install 'sglang[all]'")
 
 
 def start(request: ReplicaRequest) -> ReplicaStart:

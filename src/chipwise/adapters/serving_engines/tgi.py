@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shutil
 
-from chipwise.errors import NotFound
 from chipwise.renderer.serving import flags
-from chipwise.serving.engine import FirstRequest, ReplicaRequest, ReplicaStart, ServingMachine, check_gpus
+from chipwise.serving.engine import FirstRequest, ReplicaRequest, ReplicaStart, ServingMachine, check_gpus, check_installed
 
 ABOUT = "TGI: Text Generation Inference, models of the hub on GPUs"
 COMPONENTS: tuple[str, ...] = ("tgi",)
@@ -16,11 +15,8 @@ AT_ONCE = 256  # requests that it works on together unless told otherwise
 
 def check(request: ReplicaRequest, machine: ServingMachine) -> None:
     check_gpus("TGI", request, machine)
-    if shutil.which(PROGRAM) is None:
-        raise NotFound(
-            "TGI is not installed here: there is no program `text-generation-launcher`.",
-            remedy="Run this inside its image, ghcr.io/huggingface/text-generation-inference.",
-        )
+    remedy = "Run this inside its image, ghcr.io/huggingface/text-generation-inference."
+    check_installed("TGI", shutil.which(PROGRAM) is not None, f"there is no program `{PROGRAM}`", remedy)
 
 
 def start(request: ReplicaRequest) -> ReplicaStart:

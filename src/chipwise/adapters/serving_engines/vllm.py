@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shutil
 
-from chipwise.errors import NotFound
 from chipwise.renderer.serving import flags
-from chipwise.serving.engine import ReplicaRequest, ReplicaStart, ServingMachine, check_gpus, openai_first
+from chipwise.serving.engine import ReplicaRequest, ReplicaStart, ServingMachine, check_gpus, check_installed, openai_first
 
 ABOUT = "vLLM: models of the hub on GPUs"
 COMPONENTS: tuple[str, ...] = ("vllm",)
@@ -16,8 +15,7 @@ AT_ONCE = 256  # requests that it works on together unless told otherwise
 
 def check(request: ReplicaRequest, machine: ServingMachine) -> None:
     check_gpus("vLLM", request, machine)
-    if shutil.which(PROGRAM) is None:
-        raise NotFound("vLLM is not installed here: there is no program `vllm`.", remedy="pip install vllm")
+    check_installed("vLLM", shutil.which(PROGRAM) is not None, "there is no program `vllm`", "pip install vllm")
 
 
 def start(request: ReplicaRequest) -> ReplicaStart:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from chipwise.adapters import plugins
+from chipwise import plugins
 from chipwise.catalog.feed import Feed, FeedSettings, Imports, Report, Snapshot
 from chipwise.catalog.integrity import Complaint, sound
 from chipwise.catalog.load import load

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,20 +9,16 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from chipwise.errors import BadInput, ChipwiseError, NoResult
-from chipwise.observe.characterise.characterise import SHORTEST_S, ProgramRuns, characterise, pace, steady_since
-from chipwise.observe.characterise.values import REPEAT, SECOND, Characterisation, Hardware, Observed
+from chipwise.observe.characterise.characterise import SHORTEST_S, ProgramRuns, characterise, pace
+from chipwise.observe.characterise.values import SECOND, Characterisation, Hardware, Observed
 from chipwise.observe.characterise.workload_text import workload_text
 from chipwise.text import duration
 
 if TYPE_CHECKING:
-    from chipwise.adapters.characterising.running import Launch
     from chipwise.api.session.wiring import Session
     from chipwise.planner.values.plan import Plan
 
 USUAL_S = 120.0
-UNSTEADY = 3.0  # times as long as wanted, and a minute, it may take to become steady
-COUNTED_S, IDLE_S = 120.0, 15.0  # the longest run that is counted, and that without any operation to count
-THREADS = (1, 2, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +42,7 @@ class Characterised:
 def characterise_program(
     session: Session, request: CharacteriseRequest, output: IO[str] | None, say: Callable[[str], None]
 ) -> Characterised:
+    from chipwise.adapters.characterising import repeated
     from chipwise.adapters.characterising.running import Launch, RunMode, observe, refuse_short
 
     if not request.command or not request.command[0].strip():
@@ -54,16 +50,16 @@ def characterise_program(
     chip = None if request.on is None else session.names.one_chip(request.on).chip.name
     program = Launch(request.command, request.stdin)
     say(f"Running {program.title} until it has been steady for {duration(request.steady_s)}.")
-    longest = UNSTEADY * request.steady_s + 60.0
+    longest = repeated.UNSTEADY * request.steady_s + 60.0
     mode = "count" if request.single_run else "time"
-    timed = observe(program, RunMode(mode, output=output, longest_s=longest), _steady_for(request.steady_s))
+    timed = observe(program, RunMode(mode, output=output, longest_s=longest), repeated.steady_for(request.steady_s))
     refuse_short(program, timed, SHORTEST_S)
     notes: list[str] = []
     if request.single_run:
         counted = timed if (timed.counts or {}).get("framework") == "torch" else None
         notes.append("One run only: operations of NumPy and other numbers of threads were left out.")
     else:
-        counted = _counted(program, timed, say, notes)
+        counted = repeated.counted_run(program, timed, say, notes)
     rhythm = pace(timed, None if counted is None else counted.counts)
     if rhythm is None:
         raise NoResult(
@@ -72,8 +68,8 @@ def characterise_program(
         )
     hardware = _hardware(session, counted or timed, chip)
     by_threads = {}
-    if not request.single_run and rhythm.step != SECOND and not _device(counted):
-        by_threads = _by_threads(program, request, timed, counted, rhythm.step, say)
+    if not request.single_run and rhythm.step != SECOND and not repeated.device(counted):
+        by_threads = repeated.by_threads(program, request.threads, request.steady_s, timed, counted, rhythm.step, say)
     seen = ProgramRuns(
         command=request.command,
         timed=timed,
@@ -108,88 +104,13 @@ def plan_of(session: Session, text: str) -> Plan | None:
         return None
 
 
-def _steady_for(seconds: float) -> Callable[[Observed], bool]:
-    def enough(seen: Observed) -> bool:
-        if seen.wall_s < seconds:
-            return False
-        since = steady_since(seen)
-        return since is not None and seen.began_s + seen.wall_s - since >= seconds
-
-    return enough
-
-
-def _counted(program: Launch, timed: Observed, say: Callable[[str], None], notes: list[str]) -> Observed | None:
-    """The run in which operations are counted; None where the program is not Python, or does not run while it is counted."""
-    from chipwise.adapters.characterising.running import RunMode, observe
-
-    if timed.counts is None:
-        return None
-    say("Running it again to count its operations, more slowly.")
-
-    def enough(seen: Observed) -> bool:
-        counts = seen.counts or {}
-        return bool(counts.get("done")) or (seen.wall_s > IDLE_S and "framework" not in counts)
-
-    longest = max(COUNTED_S, 20 * timed.wall_s) if timed.ended else COUNTED_S
-    try:
-        return observe(program, RunMode("count", longest_s=longest), enough)
-    except ChipwiseError as error:
-        notes.append(f"Operations are not known: the program does not run while they are counted ({error.message})")
-        return None
-
-
-def _by_threads(
-    program: Launch,
-    request: CharacteriseRequest,
-    timed: Observed,
-    counted: Observed | None,
-    step: str,
-    say: Callable[[str], None],
-) -> dict[int, Observed]:
-    from chipwise.adapters.characterising.running import THREADS as SETTINGS
-    from chipwise.adapters.characterising.running import RunMode, observe
-
-    vcpus = _vcpus()
-    wanted = request.threads or tuple(number for number in THREADS if number <= vcpus)
-    mode = "count" if step == REPEAT else "time"
-    runs: dict[int, Observed] = {}
-    if not any(name in os.environ for name in SETTINGS):  # libraries take all cores by themselves
-        usual = counted if step == REPEAT else timed
-        if usual is not None:
-            runs[vcpus] = usual
-    seconds = max(request.steady_s / 4, 2.0)
-    enough = _is_counted if mode == "count" else _steady_for(seconds)
-    longest = max(COUNTED_S, 5 * timed.wall_s) if timed.ended else UNSTEADY * seconds + 60.0
-    for number in wanted:
-        if number in runs or number > vcpus:
-            continue
-        say(f"Running it with {number} thread{'s' if number > 1 else ''}.")
-        try:
-            runs[number] = observe(program, RunMode(mode, threads=number, longest_s=longest), enough)
-        except ChipwiseError:
-            continue  # it does not run so: one number less
-    return runs
-
-
-def _is_counted(seen: Observed) -> bool:
-    return bool((seen.counts or {}).get("done"))
-
-
-def _device(counted: Observed | None) -> str:
-    device = (counted.counts or {}).get("device") if counted is not None else None
-    return str(device) if device not in (None, "cpu") else ""
-
-
-def _vcpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _hardware(session: Session, seen: Observed, chip: str | None) -> Hardware:
+    from chipwise.adapters.characterising import repeated
     from chipwise.api.running.predicting import local_allocation
     from chipwise.runner.job import Needs
     from chipwise.runner.submission.predicted import Allocation
 
-    device, vcpus = _device(seen), _vcpus()
+    device, vcpus = repeated.device(seen), repeated.vcpus()
     if device:
         device_chip = chip or session.names.chip_within(device)
         return Hardware(device_chip, 1, None, "" if device_chip else f"{device} is not in the catalog")

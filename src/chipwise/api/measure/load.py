@@ -6,72 +6,29 @@ omission). The predicted percentiles beside the measured ones are those of `pred
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
-
-import numpy as np
-from numpy.typing import NDArray
 
 from chipwise.errors import BadInput, OutsideFailed
 from chipwise.files.handed import check_ends
 from chipwise.files.source import NamedText
-from chipwise.serving.arrivals import MOST_REQUESTS, replayed
-from chipwise.serving.load_goals import TRIAL_S, Goals, judged, trial_seconds
-from chipwise.serving.load_report import LoadGoals, share_name, summarise
-from chipwise.serving.load_shape import ArrivalKind, BodyForm, LoadApi, TokenLengths, arrivals, bodies
-from chipwise.serving.load_values import WANTED_SHARE, LoadOutcome, LoadRequest, LoadResult
+from chipwise.serving.load_goals import judged, trial_seconds
+from chipwise.serving.load_report import share_name, summarise
+from chipwise.serving.load_request import LOCAL_URL, loosest, of_service, sent_requests, with_options
+from chipwise.serving.load_request import LoadOptions as LoadOptions
+from chipwise.serving.load_values import LoadOutcome, LoadRequest, LoadResult
 from chipwise.serving.rate_search import RateTrial, highest_rate, lowest_failed, next_rate
-from chipwise.serving.replica import Address
-from chipwise.workload.demand import Length, Trace, TraceFormat
+from chipwise.workload.demand import Trace, TraceFormat
 from chipwise.workload.kinds import Serve
-from chipwise.workload.lengths import spread
-from chipwise.workload.trace import read_requests
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-    from chipwise.workload.goals import Goals as WorkloadGoals
 
-Floats = NDArray[np.float64]
 Report = Callable[[int, int | None, str], None]
-LOCAL_URL = "http://127.0.0.1:8000"
 TOLD_EVERY_S = 10
 ANY_TIME_S = 3600.0  # a goal that says nothing: a prediction has only percentiles of goals
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadOptions:
-    """What somebody states over the defaults and over a workload file; None: nothing."""
-
-    url: str | None = None
-    environment: str | None = None
-    rate: float | None = None
-    duration: float | None = None
-    warm_up: float | None = None
-    arrivals: str | None = None
-    burstiness: float | None = None
-    trace: str | None = None
-    speed: float | None = None
-    input: float | None = None
-    output: float | None = None
-    model: str | None = None
-    api: str | None = None
-    stream: bool = True
-    key_variable: str | None = None
-    ttft: float | None = None
-    tpot: float | None = None
-    latency: float | None = None
-    percentile: float | None = None
-    connections: int | None = None
-    seed: int | None = None
-    usd_per_hour: float | None = None
-    search: bool = False
-    chip: str | None = None
-    replicas: int | None = None
 
 
 def is_workload(target: str) -> bool:
@@ -89,51 +46,12 @@ def measured(session: Session, target: str, options: LoadOptions, report: Report
     base = LoadRequest(url=options.url or (LOCAL_URL if is_workload(target) else target))
     if is_workload(target):
         base = from_workload(session, target, base, options.environment)
-    result = load(_with_options(base, options), report, options.search)
+    result = load(with_options(base, options, None if options.trace is None else _trace(options.trace)), report, options.search)
     per_s = result.outcome.per_s
     if options.chip is None or per_s is None:
         return result
     settings = {} if options.replicas is None else {"replicas": options.replicas}
     return replace(result, predicted=predicted(session, target, options.chip, per_s, result.request, settings))
-
-
-def _with_options(base: LoadRequest, options: LoadOptions) -> LoadRequest:
-    form = replace(
-        base.form,
-        api=LoadApi(options.api) if options.api else base.form.api,
-        model=options.model or base.form.model,
-        streams=options.stream,
-    )
-    changed: dict[str, Any] = {
-        "per_s": options.rate,
-        "duration_s": options.duration,
-        "warm_up_s": options.warm_up,
-        "burstiness": options.burstiness,
-        "speed": options.speed,
-        "connections": options.connections,
-        "seed": options.seed,
-        "usd_per_hour": options.usd_per_hour,
-        "key_variable": options.key_variable,
-        "arrivals": ArrivalKind(options.arrivals) if options.arrivals else None,
-        "prompts": None if options.input is None else TokenLengths(options.input),
-        "answers": None if options.output is None else TokenLengths(options.output),
-    }
-    if options.burstiness is not None and options.arrivals is None:
-        changed["arrivals"] = ArrivalKind.BURSTY
-    if options.trace is not None:
-        changed |= {"trace": _trace(options.trace), "trace_folder": ""}
-    elif options.rate is not None:
-        base = replace(base, trace=None)
-    stated = {"ttft": options.ttft, "tpot": options.tpot, "latency": options.latency}
-    percentile = None if options.percentile is None else options.percentile / 100.0
-    goals = {(name, percentile or WANTED_SHARE): seconds for name, seconds in stated.items() if seconds is not None}
-    of_file = {goal: seconds for goal, seconds in base.goals.items() if stated[goal[0]] is None}
-    if percentile is not None:  # the limit of the file's highest percentile, for this one
-        of_file = {(name, percentile): seconds for (name, _), seconds in sorted(of_file.items())}
-    goals = of_file | goals
-    share = percentile or max((share for _, share in goals), default=WANTED_SHARE)
-    stated_values = {name: value for name, value in changed.items() if value is not None}
-    return replace(base, form=form, goals=goals, share=share, **stated_values)
 
 
 def _trace(path: str) -> Trace:
@@ -155,31 +73,7 @@ def from_workload(session: Session, source: str, request: LoadRequest, environme
     work = check(session.known, source, environment).workload
     if not isinstance(work, Serve):
         raise BadInput(f"A workload of kind {work.kind} has no requests.", remedy="Give one of kind serve, or a URL.")
-    arrival = work.arrival
-    per_s = arrival.rate or arrival.peak or request.per_s
-    prefix = int(work.shared_prefix_tokens or 0)
-    return replace(
-        request,
-        form=BodyForm(model=work.model if isinstance(work.model, str) else work.name, shared_prefix=prefix),
-        per_s=per_s,
-        burstiness=arrival.burstiness,
-        arrivals=ArrivalKind.POISSON if arrival.burstiness == 1.0 else ArrivalKind.BURSTY,
-        trace=arrival.trace,
-        trace_folder=str(source),
-        prompts=_lengths(work.input_tokens, request.prompts),
-        answers=_lengths(work.output_tokens, request.answers),
-        goals=_goals(work.goals),
-    )
-
-
-def _lengths(length: Length | None, otherwise: TokenLengths) -> TokenLengths:
-    return otherwise if length is None else TokenLengths(length.mean, spread(length)[0], length.max)
-
-
-def _goals(goals: WorkloadGoals) -> dict[tuple[str, float], float]:
-    by_metric = {"ttft": goals.ttft, "tpot": goals.tpot, "latency": goals.latency}
-    limits = ((name, goal) for name, goal in by_metric.items() if goal is not None)
-    return {(name, percent / 100.0): seconds for name, goal in limits for percent, seconds in goal.limits}
+    return of_service(work, str(source), request)
 
 
 def load(request: LoadRequest, report: Report, searches: bool = False) -> LoadResult:
@@ -204,6 +98,7 @@ def load(request: LoadRequest, report: Report, searches: bool = False) -> LoadRe
 
 def _test(request: LoadRequest, report: Report) -> LoadOutcome:
     from chipwise.adapters.http.load import LoadTest, Patience
+    from chipwise.adapters.http.load_target import target_of
     from chipwise.adapters.http.loops import run
 
     due, sent, sent_for_s = sent_requests(request)
@@ -214,14 +109,14 @@ def _test(request: LoadRequest, report: Report) -> LoadOutcome:
         report(over, total, f"{title}{int(elapsed_s // TOLD_EVERY_S) * TOLD_EVERY_S} s")
 
     test = LoadTest(
-        _target(request),
+        target_of(request),
         due_s=due,
         bodies=sent,
         patience=Patience(connections=request.connections),
         progress=progress,
     )
     shots = run(test.run())
-    seen = summarise(shots, _loosest(request.goals), request.warm_up_s, (request.share, *(share for _, share in request.goals)))
+    seen = summarise(shots, loosest(request.goals), request.warm_up_s, (request.share, *(share for _, share in request.goals)))
     if not seen.answered and seen.errors.get("no_connection") == seen.requests:
         raise OutsideFailed(f"Nothing answers at {request.url}.", remedy="Start the service, or give its address.")
     return LoadOutcome(
@@ -230,57 +125,6 @@ def _test(request: LoadRequest, report: Report) -> LoadOutcome:
         goals=judged(shots, request.goals, request.warm_up_s),
         sent_for_s=sent_for_s,
     )
-
-
-def sent_requests(request: LoadRequest) -> tuple[Floats, list[bytes], float]:
-    """When, what, and for how long."""
-    chance = np.random.default_rng(request.seed)
-    if request.trace is not None:
-        rows = read_requests(request.trace, request.trace_folder, MOST_REQUESTS)
-        due = replayed(rows[:, 0], request.speed)
-        if request.duration_s is not None:
-            rows = rows[: int(np.searchsorted(due, request.duration_s))]
-        due = due[: len(rows)]
-        sent_for_s = float(due[-1]) if due.size else 0.0
-        lengths = (rows[:, 1], rows[:, 2])
-    else:
-        sent_for_s = TRIAL_S if request.duration_s is None else request.duration_s
-        due = arrivals(request.arrivals, request.per_s, sent_for_s, request.burstiness, chance)
-        lengths = (np.full(len(due), np.nan), np.full(len(due), np.nan))
-    drawn = (request.prompts.drawn(len(due), chance), request.answers.drawn(len(due), chance))
-    prompts, answers = (np.where(np.isnan(known), other, known) for known, other in zip(lengths, drawn, strict=True))
-    return due, bodies(request.form, prompts, answers, request.seed) or [request.form.body("hello", 1)], sent_for_s
-
-
-def _target(request: LoadRequest) -> Any:
-    from chipwise.adapters.http.load import Target
-
-    parts = urlsplit(request.url if "//" in request.url else f"http://{request.url}")
-    try:
-        port = parts.port
-    except ValueError:
-        port = 0
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0 or not parts.path.isascii():
-        raise BadInput(f"{request.url[:80]!r} is no address of a service.", remedy=f"Write it like {LOCAL_URL}.")
-    is_secure = parts.scheme == "https"
-    headers: tuple[str, ...] = ()
-    if request.key_variable is not None:
-        key = os.environ.get(request.key_variable, "")
-        if not re.fullmatch(r"[!-~]+", key):
-            raise BadInput(
-                f"The variable {request.key_variable} holds no API key.", remedy=f"export {request.key_variable}=KEY"
-            )
-        headers = (f"authorization: Bearer {key}",)
-    base = parts.path.rstrip("/")
-    path = request.form.path
-    path = path if base == "" else f"{base}{path.removeprefix('/v1')}" if base.endswith("/v1") else f"{base}{path}"
-    return Target(Address(parts.hostname, port or (443 if is_secure else 80)), path, headers, is_secure)
-
-
-def _loosest(goals: Goals) -> LoadGoals:
-    """A request is good that keeps the highest percentile's limit of each metric."""
-    last = {name: goals[name, max(share for other, share in goals if other == name)] for name, _ in goals}
-    return LoadGoals(last.get("ttft"), last.get("tpot"), last.get("latency"))
 
 
 def predicted(

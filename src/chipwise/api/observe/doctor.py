@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.api.judging import judged
-from chipwise.api.observe import live
+from chipwise.api.observe import watching
 from chipwise.errors import BadInput, NoResult, UnknownName
+from chipwise.observe.current import judged
 from chipwise.observe.diagnosis import Diagnosis
 from chipwise.observe.diagnosis import every_rule as every_rule
 from chipwise.observe.recording import load
@@ -25,11 +25,11 @@ def from_file(session: Session, path: Path) -> Diagnosis:
 
 
 def from_process(session: Session, pid: int, seconds: float, tick: Callable[[float], None]) -> Diagnosis:
-    return diagnosed(session, live.recorded(session, seconds, pid=pid, tick=tick))
+    return diagnosed(session, watching.recorded(session, seconds, pid=pid, tick=tick))
 
 
 def from_job(session: Session, name: str, seconds: float, tick: Callable[[float], None]) -> Diagnosis:
-    return diagnosed(session, live.recorded(session, seconds, job=name, tick=tick))
+    return diagnosed(session, watching.recorded(session, seconds, job=name, tick=tick))
 
 
 def of_target(session: Session, target: str, seconds: float, tick: Callable[[float], None]) -> Diagnosis:
@@ -45,7 +45,7 @@ def of_target(session: Session, target: str, seconds: float, tick: Callable[[flo
 
 def diagnosed(session: Session, recording: Recording) -> Diagnosis:
     """Raises where there is too little to judge by."""
-    diagnosis = judged(session, recording)
+    diagnosis = judged(session.chip_names, recording)
     if not diagnosis.is_enough:
         raise NoResult(diagnosis.notes[0], remedy="Record for longer: --for 30s, or chipwise watch --record FILE.")
     return diagnosis

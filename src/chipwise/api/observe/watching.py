@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from chipwise.api.judging import CurrentFinding
+from chipwise.adapters.sample_sources import Followed, Live, SampleSource, live, recorder_to
 from chipwise.errors import BadInput, NoResult
-from chipwise.observe.sample import NoReading, Recording, Sample
+from chipwise.observe.current import CurrentFinding
+from chipwise.observe.sample import Recording, Sample
 from chipwise.observe.series import SampleStore
 from chipwise.observe.summary import Summary
+from chipwise.views.watch import view as view
 
 if TYPE_CHECKING:
-    from chipwise.adapters.sampling import ProbeGroup
     from chipwise.api.session.wiring import Session
     from chipwise.runner.job import Job
 
 LEAST_EVERY_S = 0.05
+RECORDED_EVERY_S = 0.2
 FIRST_S = 0.5  # until shares of host and program are known
-LOOKS_S = 1.0  # at the record, whether a job that is followed is over
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,103 +38,21 @@ class WatchTarget:
             raise BadInput("A job, --pid and --all cannot be combined.", remedy="Give one of them.")
 
 
-class SampleSource(Protocol):
-    """Where samples come from."""
-
-    header: Recording
-    notes: Sequence[str]  # for people: what cannot be read, and why
-
-    def look(self) -> tuple[list[Sample], bool]:
-        """What came since the last look, and whether all came once more."""
-        ...
-
-    def is_over(self) -> bool: ...
-
-    def close(self) -> None: ...
-
-
 def opened(session: Session, wanted: WatchTarget) -> SampleSource:
     if wanted.job is not None:
         return _of_job(session, wanted.job, wanted.scrape)
-    return _live(wanted.pid, wanted.scrape, labels={"pid": str(wanted.pid)} if wanted.pid is not None else {})
-
-
-@dataclass(slots=True)
-class Live:
-    """Sampled here and now."""
-
-    group: ProbeGroup
-    header: Recording
-    notes: Sequence[str]
-    lives: Callable[[], bool]
-
-    def look(self) -> tuple[list[Sample], bool]:
-        return self.group.read(), False
-
-    def is_over(self) -> bool:
-        return not self.lives()
-
-    def close(self) -> None:
-        self.group.close()
-
-
-def _live(
-    pid: int | None, scrape: Sequence[str], labels: Mapping[str, str], pids: Callable[[], list[int]] | None = None
-) -> Live:
-    from chipwise.adapters.engines.local import descendants
-    from chipwise.adapters.probes import host, program, prometheus
-    from chipwise.adapters.sampling import ProbeGroup, device_probes
-
-    if pid is not None:
-        program.check(pid)
-        root = pid
-
-        def pids_of() -> list[int]:
-            return [root, *descendants.below(root)]
-
-        pids = pids_of
-    endpoints = [prometheus.connect(url) for url in scrape]
-    probes, failures = device_probes(None)
-    devices = [device for probe in probes for device in probe.devices()]
-    nodes = [device.numa_node for device in devices if device.numa_node is not None]
-    programs = [program.connect(pids, device_nodes=nodes)] if pids is not None else []
-    group = ProbeGroup([*probes, *endpoints, host.connect(), *programs])
-    notes = [] if probes or endpoints else [f"No accelerator is read: {failures[0]}" if failures else "No accelerator is read."]
-    header = Recording(datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), devices=group.devices(), labels=dict(labels))
-    return Live(group, header, notes, lives=lambda: pid is None or Path(f"/proc/{pid}").exists())
-
-
-@dataclass(slots=True)
-class Followed:
-    """A job's recording, which its supervisor writes."""
-
-    header: Recording
-    notes: Sequence[str]
-    _look: Callable[[], tuple[list[Sample], bool]]
-    _phase: Callable[[], bool]
-    _looked_at_s: float = 0.0
-    _is_over_now: bool = False
-
-    def look(self) -> tuple[list[Sample], bool]:
-        return self._look()
-
-    def is_over(self) -> bool:
-        if not self._is_over_now and time.monotonic() - self._looked_at_s > LOOKS_S:
-            self._looked_at_s, self._is_over_now = time.monotonic(), self._phase()
-        return self._is_over_now
-
-    def close(self) -> None: ...
+    return live(wanted.pid, wanted.scrape, labels={"pid": str(wanted.pid)} if wanted.pid is not None else {})
 
 
 def _of_job(session: Session, name: str, scrape: Sequence[str]) -> SampleSource:
     from chipwise.adapters.recordings import NAME, Follower
-    from chipwise.api.running import asking, jobs, place
+    from chipwise.api.running import held, jobs, place
 
-    with asking.opened(session) as runtime:
+    with held.opened(session) as runtime:
         job = jobs.find(runtime.record, name)
         if not place.is_here(session, job.spec):
             if scrape:
-                return _live(None, scrape, labels={"job": job.id})
+                return live(None, scrape, labels={"job": job.id})
             raise BadInput(
                 f"{job.id} runs at {job.spec.place or job.spec.engine}, and is not sampled on this machine.",
                 remedy="Give the address of its exporter: --scrape http://HOST:PORT/metrics.",
@@ -145,7 +63,7 @@ def _of_job(session: Session, name: str, scrape: Sequence[str]) -> SampleSource:
         path = engine.folder(job.id, number) / NAME
         if not path.exists():
             if job.phase.placed and engine.supervisor_of(job.id, number) is not None:
-                return _live(None, scrape, _job_labels(job), lambda: [one.pid for one in engine.processes_of(job.id, number)])
+                return live(None, scrape, _job_labels(job), lambda: [one.pid for one in engine.processes_of(job.id, number)])
             raise NoResult(f"There is no recording of {job.id}.", remedy="It ended before it was sampled, or was forgotten.")
     follower = Follower(path)
     samples, _ = follower.look()
@@ -160,9 +78,9 @@ def _of_job(session: Session, name: str, scrape: Sequence[str]) -> SampleSource:
 
 
 def _is_over(session: Session, id: str, number: int) -> bool:
-    from chipwise.api.running import asking
+    from chipwise.api.running import held
 
-    with asking.opened(session) as runtime:
+    with held.opened(session) as runtime:
         job = runtime.record.job(id)
     return job is None or job.phase.over or len(job.attempts) > number
 
@@ -220,28 +138,17 @@ class LiveWatch:
 
 def begun(session: Session, wanted: WatchTarget, record: Path | None = None) -> LiveWatch:
     source = opened(session, wanted)
-    recorder = _recorder(record, source.header) if record is not None else None
+    recorder = recorder_to(record, source.header) if record is not None else None
     return _watch(session, source, recorder)
 
 
 def _watch(session: Session, source: SampleSource, recorder: Callable[[Sequence[Sample]], None] | None = None) -> LiveWatch:
     header = source.header
-    return LiveWatch(source, SampleStore(), _summary(header), CurrentFinding(session, header), recorder)
+    return LiveWatch(source, SampleStore(), _summary(header), CurrentFinding(lambda: session.chip_names, header), recorder)
 
 
 def _summary(header: Recording) -> Summary:
     return Summary(header.devices, header.usd_per_hour, header.kg_per_kwh)
-
-
-def _recorder(path: Path, header: Recording) -> Callable[[Sequence[Sample]], None]:
-    from chipwise.adapters.recordings import Appender
-
-    try:
-        return Appender(path, header, mode=0o644).add
-    except FileExistsError:
-        raise BadInput(f"{path} is there already.", remedy="Name another file, or remove it first.") from None
-    except OSError as error:
-        raise BadInput(f"{path} cannot be written: {error.strerror or error}.", remedy="Name another file.") from error
 
 
 def turns(watch: LiveWatch, every_s: float, for_s: float | None = None) -> Iterator[list[Sample]]:
@@ -286,15 +193,25 @@ def served(watch: LiveWatch, address: str) -> tuple[str, Callable[[], None]]:
     return f"http://{host}:{server.port}/metrics", server.close
 
 
-def view(samples: Sequence[Sample]) -> dict[str, Any]:
-    """One group of samples as plain data; a sensor that is missing is its reason."""
-    return {
-        "at_s": round(samples[0].at_s, 3) if samples else None,
-        "sources": {
-            sample.source: {
-                name: {"missing": reading.reason} if isinstance(reading, NoReading) else reading
-                for name, reading in sample.readings.items()
-            }
-            for sample in samples
-        },
-    }
+def recorded(
+    session: Session,
+    seconds: float,
+    *,
+    job: str | None = None,
+    pid: int | None = None,
+    tick: Callable[[float], None] = lambda passed_s: None,
+) -> Recording:
+    """Neither a job nor a process: the devices and the host."""
+    source = opened(session, WatchTarget(job=job, pid=pid))
+    samples: list[Sample] = []
+    started = time.monotonic()
+    try:
+        while (passed := time.monotonic() - started) < seconds and not source.is_over():
+            new, came_again = source.look()
+            samples = [*new] if came_again else [*samples, *new]
+            tick(passed)
+            time.sleep(max(RECORDED_EVERY_S - (time.monotonic() - started - passed), 0.0))
+        header = source.header
+    finally:
+        source.close()
+    return replace(header, samples=tuple(samples))

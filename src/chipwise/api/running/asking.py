@@ -20,7 +20,7 @@ from chipwise.runner.record import Unread
 from chipwise.runner.submission.request import RunRequest as RunRequest
 
 if TYPE_CHECKING:
-    from chipwise.api.running.simulate import Played
+    from chipwise.adapters.engines.simulated.play import Played
     from chipwise.api.session.wiring import Session
 
 
@@ -81,7 +81,7 @@ def _sends(folder: str, size: int) -> str:
 def simulate(session: Session, request: RunRequest, seed: int) -> Played:
     """What would happen, by a virtual clock: a workload on the machines of its plan, the stages of a pipeline in their order,
     a command for its expected time."""
-    from chipwise.api.running import simulate as simulating
+    from chipwise.adapters.engines.simulated import play as simulating
     from chipwise.api.running.planned import Planned, with_plans
 
     request = wanted.with_text(session, replace(request, played=True))

@@ -23,13 +23,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from chipwise.adapters import plugins
-from chipwise.api.running import engines_file
+from chipwise import plugins
 from chipwise.api.running.installed import DEFAULT, choices, configurable, names, package, runs_here, traits
 from chipwise.api.running.place import PLACES, engine_here, home_of, is_ours, record_url
 from chipwise.errors import BadInput, InvalidFile, NotFound, Problem, UnknownName
+from chipwise.runner import engines_file
 from chipwise.runner.abilities import Configurable, Home
 from chipwise.spelling import nearest
 
@@ -193,27 +193,4 @@ def _configured(session: Session) -> dict[str, tuple[str, dict[str, Any]]]:
 def _checked(kind: str, fields: Mapping[str, Any], path: str, name: str) -> BaseModel:
     engine_package = package(kind)
     assert isinstance(engine_package, Configurable)
-    model: type[BaseModel] = engine_package.settings_model()
-    try:
-        return model.model_validate(dict(fields))
-    except ValidationError as error:
-        problems: list[Problem] = []
-        parts: Mapping[str, tuple[str, type[BaseModel]]] = getattr(model, "PARTS", {})
-        for detail in error.errors(include_url=False):
-            field = ".".join(map(str, detail["loc"][:3] if detail["loc"][0] in parts else detail["loc"][:1]))
-            match detail["type"]:
-                case "extra_forbidden":
-                    owner, inner = parts[str(detail["loc"][0])] if len(detail["loc"]) > 1 else (kind, model)
-                    allowed = tuple(inner.model_fields)
-                    message = f"is not a field of {owner}; allowed: {', '.join(allowed)}"
-                    near = nearest(str(detail["loc"][-1]), allowed)
-                case "missing":
-                    message, near = "is required", ()
-                case _:
-                    message, near = (
-                        f"{str(detail['input'])[:60]!r} is not valid: {detail['msg'][0].lower()}{detail['msg'][1:]}",
-                        (),
-                    )
-            if all(each.field != f"{name}.{field}" for each in problems):
-                problems.append(Problem(field=f"{name}.{field}", message=message, line=None, allowed=None, nearest=near))
-        raise InvalidFile(path, problems, remedy=f"{traits(kind).page} lists its fields.") from None
+    return engines_file.checked_fields(engine_package.settings_model(), kind, fields, path, name, traits(kind).page)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import cast
 
-from chipwise.adapters import plugins
+from chipwise import plugins
 from chipwise.errors import UnknownName
 from chipwise.runner.abilities import Configurable, Connects, RunsHere, Traits
 from chipwise.spelling import nearest

@@ -27,6 +27,6 @@ def undecided(title: str, spec: Spec, now: float) -> list[str]:
 
 
 def _lookup(name: str) -> Begin:
-    from chipwise.adapters.policy_files import spot_policy
+    from chipwise.scale.policy_files import spot_policy
 
     return spot_policy(name)

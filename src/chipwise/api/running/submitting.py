@@ -7,17 +7,16 @@ import os
 import re
 import secrets
 import shutil
-import stat
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.adapters import environment as environment_of
+from chipwise.adapters.passed_secrets import lay
 from chipwise.api.running.installed import runs_here
-from chipwise.errors import BadInput, NotAllowed, NotFound, OutsideFailed
+from chipwise.errors import BadInput, NotFound
 from chipwise.runner.abilities import Checks
 from chipwise.runner.finding import beginning
 from chipwise.runner.job import Attempt, Job, MachinePlace, Spec
@@ -148,7 +147,7 @@ def submit(
     try:
         if values and passing is not None:
             for id, spec in specs:
-                _lay(passing / id, {name: value for name, value in values.items() if name in spec.secrets})
+                lay(passing / id, {name: value for name, value in values.items() if name in spec.secrets})
         return record.submit(specs, time.time())
     except BaseException:
         if values and passing is not None:
@@ -161,53 +160,4 @@ def laid_again(job: Job, passing: Path) -> None:
     """They went when the job was over; whoever starts it again has them, or is told that they are missing."""
     names = [name for name, kept in job.spec.secrets.items() if not kept and name in os.environ]
     if names and runs_here(job.spec.engine) and job.phase.over:
-        _lay(passing / job.id, {name: os.environ[name] for name in names})
-
-
-def _lay(folder: Path, values: Mapping[str, str]) -> None:
-    """For the controller alone: of this user, or of the one to whom the directory above belongs."""
-    above = folder.parent.stat() if folder.parent.is_dir() else None
-    theirs = above is not None and above.st_mode & stat.S_ISGID and above.st_uid not in (0, os.geteuid())
-    controller = above.st_uid if theirs and above is not None else None
-    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-    if above is None or not above.st_mode & stat.S_ISGID:
-        with suppress(OSError):
-            folder.parent.chmod(0o700)
-    place = _own_folder(folder)
-    try:
-        _give(place, controller, 7, folder)  # the controller removes it
-        for name, value in values.items():
-            with suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=place)
-            handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=place)
-            with os.fdopen(handle, "w") as file:
-                _give(handle, controller, 4, folder)
-                file.write(value)
-    finally:
-        os.close(place)
-
-
-def _own_folder(folder: Path) -> int:
-    """Open. Whoever knows the id of a job that is tried again could have made it first, to read what comes in."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    if os.fstat(handle).st_uid == os.geteuid():
-        return handle
-    os.close(handle)
-    raise NotAllowed(
-        f"{folder} belongs to another user, who could read the secrets.", remedy="Submit the job again with `chipwise run`."
-    )
-
-
-def _give(handle: int, controller: int | None, rights: int, folder: Path) -> None:
-    from chipwise.adapters.state_files import give_to
-
-    if controller is None:
-        return
-    try:
-        give_to(handle, controller, rights)
-    except OSError as error:
-        raise OutsideFailed(
-            f"A secret cannot be passed to the controller privately: {error.strerror} ({folder.parent}).",
-            remedy="Keep the data directory on a file system with ACLs, or let the controller's user store the secret,"
-            " and write --secret NAME=STORED.",
-        ) from error
+        lay(passing / job.id, {name: os.environ[name] for name in names})

@@ -154,7 +154,7 @@ def _policy(name: str | None) -> str:
     """Its name, if there is such a spot policy. The controller looks it up, so a file of one's own would not do."""
     if name is None:
         return ""
-    from chipwise.adapters.policy_files import spot_policy
+    from chipwise.scale.policy_files import spot_policy
 
     if name.endswith(".py"):
         raise BadInput(f"--policy {name}: run takes policies by name.", remedy="chipwise policies lists them.")

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from chipwise.adapters.gpu_use import GpuUse
     from chipwise.adapters.recordings import Follower
-    from chipwise.api.judging import CurrentFinding
     from chipwise.api.running.asking import Runtime
+    from chipwise.observe.current import CurrentFinding
     from chipwise.observe.probe import Probe
     from chipwise.runner.abilities import OnThisMachine
     from chipwise.runner.engine import Sight
@@ -127,7 +127,7 @@ def look(runtime: Runtime, measure_s: float) -> list[Standing]:
 def _finding(runtime: Runtime, folder: Path) -> str | None:
     """Of what its supervisor recorded so far; each file is followed from look to look."""
     from chipwise.adapters.recordings import NAME, Follower
-    from chipwise.api.judging import CurrentFinding
+    from chipwise.observe.current import CurrentFinding
 
     follower, current = _FOLLOWED.get(folder, (None, None))
     with suppress(OSError, ChipwiseError):  # it is not sampled, or not yet
@@ -135,7 +135,7 @@ def _finding(runtime: Runtime, folder: Path) -> str | None:
         samples, is_again = follower.look()
         if follower.header is None:
             return None
-        current = current or CurrentFinding(runtime.session, follower.header)
+        current = current or CurrentFinding(lambda: runtime.session.chip_names, follower.header)
         current.add(samples, is_again=is_again)
         _FOLLOWED[folder] = (follower, current)
     diagnosis = None if current is None else current.diagnosis()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.api.running import held
 from chipwise.api.serving import folders
-from chipwise.api.serving.deciding import AskedPolicy, scaling_decision
+from chipwise.api.serving.deciding import scaling_decision
 from chipwise.api.serving.engines import check_here
 from chipwise.api.serving.options import (
     STARTS_WITHIN_S,
@@ -26,6 +26,7 @@ from chipwise.api.serving.options import (
 from chipwise.api.serving.replicas import Say, stop_jobs, submit_replica, submit_scaler, tell, wait_ready, with_cold_start
 from chipwise.api.serving.resolving import UNMEASURED, ServeRequest, resolve
 from chipwise.errors import BadInput, ChipwiseError, NoResult
+from chipwise.runner.asked_policy import AskedPolicy
 from chipwise.runner.job import Outcome
 from chipwise.serving.canary import CanaryJudgement, CanaryVerdict, judge, read_outcomes
 from chipwise.serving.scaling import ScalingDecision, ScalingState

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from chipwise.adapters import plugins
+from chipwise import plugins
 from chipwise.api.running import place
 from chipwise.api.running.predicting import local_allocation
 from chipwise.catalog.compatibility import CompatibilityAnswer, check
 from chipwise.errors import BadInput, UnknownName
+from chipwise.renderer.served import LLAMA
 from chipwise.runner.job import Needs
 from chipwise.runner.submission.predicted import Allocation
 from chipwise.serving.engine import ReplicaRequest, ServingEngine, ServingMachine
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
 FOLDER, GROUP = "chipwise.adapters.serving_engines", "chipwise.serving_engines"
-LLAMA = "llama.cpp"
 _FILES = {LLAMA: "llama-cpp"}  # a file cannot have a dot in its name
 _TYPED = {file: typed for typed, file in _FILES.items()}
 _RATES = ("bf16", "fp8", "nvfp4")  # precisions that the table of compatibility speaks of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 from chipwise.api.running import held
 from chipwise.api.serving import folders
 from chipwise.serving.service import ReplicaRecord, ServiceRecord
-from chipwise.text import duration, percent, plural
+from chipwise.views.services import example as example
+from chipwise.views.services import heading as heading
+from chipwise.views.services import scaling_lines as scaling_lines
+from chipwise.views.services import scaling_view
 
 if TYPE_CHECKING:
     from chipwise.api.running.held import Runtime
@@ -44,7 +46,7 @@ def _view(runtime: Runtime, service: ServiceRecord) -> dict[str, Any]:
             "connections": seen.get("connections"),
         },
         "policy": service.policy,
-        "scaling": _scaling(service),
+        "scaling": scaling_view(service),
         "canary": None if service.canary is None else {"version": service.canary, "share": service.canary_share},
         "versions": [
             {"version": version.number, "engine": version.engine, "model": version.request.model}
@@ -52,35 +54,6 @@ def _view(runtime: Runtime, service: ServiceRecord) -> dict[str, Any]:
         ],
         "replicas": [_replica(runtime, service, record, seen) for record in service.replicas],
     }
-
-
-def _scaling(service: ServiceRecord) -> dict[str, Any] | None:
-    if service.most_replicas is None:
-        return None
-    return {
-        "fewest": service.fewest_replicas,
-        "most": service.most_replicas,
-        "policy": service.scaling.policy or None,
-        "every_s": service.scaling.every_s,
-        "idle_s": service.scaling.idle_s if service.fewest_replicas == 0 else None,
-        "cold_start_s": service.cold_start_s,
-    }
-
-
-def scaling_lines(service: ServiceRecord) -> list[str]:
-    scaling = _scaling(service)
-    return [] if scaling is None else scaling_words(scaling)
-
-
-def scaling_words(scaling: dict[str, Any]) -> list[str]:
-    """How it is scaled, and what the first request after a sleep waits for."""
-    policy, pace = scaling["policy"], duration(scaling["every_s"])
-    rule = f"by {policy}, asked every {pace}" if policy else "by outstanding requests"
-    lines = [f"scaled from {scaling['fewest']} to {scaling['most']} replicas {rule}"]
-    if scaling["idle_s"] is not None:
-        wait = "" if scaling["cold_start_s"] is None else f": its first token comes {duration(scaling['cold_start_s'])} later"
-        lines.append(f"without requests for {duration(scaling['idle_s'])} the last one ends; the next request starts one{wait}")
-    return lines
 
 
 def _replica(runtime: Runtime, service: ServiceRecord, record: ReplicaRecord, seen: dict[str, Any]) -> dict[str, Any]:
@@ -111,31 +84,6 @@ def new_key(key_file: str, name: str, team: str = "") -> str:
     from chipwise.adapters.http.key_file import add_key
 
     return add_key(Path(key_file), name, team)
-
-
-def example(service: ServiceRecord) -> str:
-    """A line for the shell that shows that it answers."""
-    version = service.versions[-1]
-    key = ' -H "authorization: Bearer $KEY"' if service.door.key_file else ""
-    insecure = "-k " if service.door.certificate else ""
-    body: dict[str, object] = {"model": version.request.served}
-    body |= {"messages": [{"role": "user", "content": "Hello"}], "stream": True}
-    return f"curl -N {insecure}{service.door.url}/v1/chat/completions{key} -d '{json.dumps(body)}'"
-
-
-def heading(service: dict[str, Any]) -> list[str]:
-    gateway, canary = service["gateway"], service["canary"]
-    door = "" if gateway["answers"] else f"; its gateway ({gateway['job'] or 'not started'}) does not answer"
-    waiting = f"; {plural(gateway['waiting'], 'request')} waiting" if gateway["waiting"] else ""
-    lines = [f"{service['name']} at {service['url']}{door}{waiting}"]
-    if service["scaling"] is not None:
-        lines += [f"  {line}" for line in scaling_words(service["scaling"])]
-    for version in service["versions"]:
-        note = ""
-        if canary is not None and canary["version"] == version["version"]:
-            note = f", tried on {percent(canary['share'])} of the requests"
-        lines.append(f"  version {version['version']}: {version['model']} with {version['engine']}{note}")
-    return lines
 
 
 def news(session: Session, name: str) -> Iterator[str]:

@@ -21,8 +21,9 @@ from chipwise.api.serving.replicas import (
     wait_ready,
     with_cold_start,
 )
-from chipwise.api.serving.resolving import COMMAND, ServedThing, ServeRequest, resolve
+from chipwise.api.serving.resolving import ServedThing, ServeRequest, resolve
 from chipwise.errors import BadInput
+from chipwise.renderer.served import COMMAND
 from chipwise.serving.routing import policy_names
 from chipwise.serving.service import ServiceDoor, ServiceRecord, ServiceVersion
 from chipwise.spelling import nearest

@@ -58,12 +58,12 @@ def scale_curve(rows: Rows | None, winner: Choice) -> list[Point]:
     )
     return [
         Point(
-            float(chips[row]),
-            float(priced.seconds[subset[row]]),
-            float(usd_of(priced, subset[row : row + 1])[0]),
-            float(priced.tails.risk.work_s[subset[row]]),
-            float(waits_s[row]),
-            float(priced.machines[subset[row]] * max(inside[row] / MACHINE_CHIPS, 1.0)),
+            chips=float(chips[row]),
+            seconds=float(priced.seconds[subset[row]]),
+            usd=float(usd_of(priced, subset[row : row + 1])[0]),
+            work_s=float(priced.tails.risk.work_s[subset[row]]),
+            waiting_s=float(waits_s[row]),
+            fleet=float(priced.machines[subset[row]] * max(inside[row] / MACHINE_CHIPS, 1.0)),
         )
         for row in best.tolist()
     ]

@@ -58,10 +58,17 @@ def mix(known: Known, path: str, workload: Workload) -> Mix:
         only = market.members(alone[0], alone[1], types, needs)[0]
     notes = _notes(work, buckets, job.goals, len(pairs))
     able = int((np.isfinite(market.usd).any(axis=0) & (ways.rates > 0).any(axis=1)).sum())
-    counted = (best is None or best[1].proven, able, len(market.usd))
-    if best is None:
-        return Mix((), 0.0, only, buckets, *counted, _missing(ways, buckets, job.goals), notes)
-    return Mix(market.members(*best, types, needs), best[1].usd, only, buckets, *counted, notes=notes)
+    return Mix(
+        members=() if best is None else market.members(*best, types, needs),
+        usd=0.0 if best is None else best[1].usd,
+        single=only,
+        buckets=buckets,
+        proven=best is None or best[1].proven,
+        types=able,
+        places=len(market.usd),
+        missing="" if best is not None else _missing(ways, buckets, job.goals),
+        notes=notes,
+    )
 
 
 class _Prices:

@@ -126,6 +126,10 @@ def network_policy(deployment: Deployment) -> Object:
         subject = "a group" if grouped(deployment) else "the job"
         ingress.append(Noted({"from": [peers]}, f"The pods of {subject} among themselves."))
         egress.append({"to": [peers]})
+    return policy_of(deployment, ingress, egress)
+
+
+def policy_of(deployment: Deployment, ingress: list[Yaml], egress: list[Yaml]) -> Object:
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",

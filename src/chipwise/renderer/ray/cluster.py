@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from chipwise.renderer.cluster import guards
 from chipwise.renderer.cluster.accelerators import capacity_labels, pod_chips, resource_of
-from chipwise.renderer.cluster.pod import Object, labels, meta, priority_of, resources, selector, template
+from chipwise.renderer.cluster.pod import Object, labels, priority_of, resources, selector, template
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.layout import pods
 from chipwise.renderer.yaml_text import Noted, Yaml, plain
@@ -250,17 +250,7 @@ def network_policy(deployment: Deployment) -> Object:
         Noted({"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]}, "Names."),
         Noted(api, "Weights, data and checkpoints; the autoscaler asks the API server for pods."),
     ]
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": meta(deployment),
-        "spec": {
-            "podSelector": {"matchLabels": selector(deployment)},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": ingress,
-            "egress": egress,
-        },
-    }
+    return guards.policy_of(deployment, ingress, egress)
 
 
 def _serves(deployment: Deployment) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from chipwise.api.serving.deciding import AskedPolicy
-from chipwise.api.serving.options import ScalingOptions, checked_scaling, replica_counts
 from chipwise.errors import ChipwiseError
+from chipwise.runner.asked_policy import AskedPolicy
+from chipwise.runner.submission.serving import ScalingOptions, checked_scaling, replica_counts
 from chipwise.serving.engine import ReplicaRequest
 from chipwise.serving.service import (
     ReplicaRecord,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chipwise.adapters.engines.kubernetes import rights
+import kubernetes_rights as rights
 from chipwise.adapters.engines.kubernetes.allowed import fault
 from chipwise.adapters.engines.kubernetes.health import LASTS_S, TAINT, NodeHealth, SickNode, avoiding, tainted
 from chipwise.adapters.engines.kubernetes.kinds import JOB, NODE, POD

@@ -322,7 +322,7 @@ def test_a_login_program_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_the_written_role_is_the_one_of_the_code() -> None:
-    from chipwise.adapters.engines.kubernetes import rights
+    import kubernetes_rights as rights
 
     written = Path(__file__).parents[5] / "docs" / "running" / "kubernetes-role.yaml"
     assert written.read_text() == rights.text()

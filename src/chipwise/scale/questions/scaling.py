@@ -9,11 +9,11 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.adapters.policy_files import names_of_file, policy_of
-from chipwise.api.simulation.policies import content_of, trace_files
 from chipwise.errors import BadInput, UnknownName
 from chipwise.scale.load_traces import INPUT_WEIGHT, NotALoad, read_load
 from chipwise.scale.own_scaling import own_scaling
+from chipwise.scale.policy_files import names_of_file, policy_of
+from chipwise.scale.questions.spot import content_of, trace_files
 from chipwise.scale.serving import ScaledService
 from chipwise.scale.simulator.compared import ReplicaTimeline, ServeAnswer, timeline
 from chipwise.scale.simulator.synthetic_load import SyntheticLoad, synthetic_load

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
-from chipwise.adapters.engines.simulated.engine import Simulated, connect
-from chipwise.adapters.engines.simulated.world import Pool, Program, World
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.comparing import number, steps_of
@@ -23,6 +21,9 @@ from chipwise.runner.played import Played as Played
 from chipwise.runner.policy import NeverLate, Policy
 from chipwise.runner.queue import Rules
 from chipwise.runner.record import Change, Wanted
+
+from .engine import Simulated, connect
+from .world import Pool, Program, World
 
 TICK_S = 30.0
 LONGEST_S = 90 * 86400.0

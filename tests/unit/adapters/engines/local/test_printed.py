@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.running import following
+from chipwise.adapters.engines.local import printed
 from chipwise.errors import OutsideFailed
 from chipwise.runner.job import Attempt, Job, MachinePlace, Spec
 
 JOB = Job("j1", Spec(name="j", command=("true",)), 1.0, attempts=(Attempt(1, MachinePlace()),))
 READERS: dict[str, Callable[[Path], Iterator[bytes] | bytes]] = {
-    "logs": lambda root: following.printed(root, JOB),
-    "logs --tail": lambda root: following.tail(root, JOB, None, 5),
-    "logs --follow": lambda root: following.follow(root, lambda: JOB),
-    "attach": lambda root: following.follow(root, lambda: JOB, from_end=True),
+    "logs": lambda root: printed.printed(root, JOB),
+    "logs --tail": lambda root: printed.tail(root, JOB, None, 5),
+    "logs --follow": lambda root: printed.follow(root, lambda: JOB),
+    "attach": lambda root: printed.follow(root, lambda: JOB, from_end=True),
 }
 
 
@@ -39,8 +39,8 @@ def test_a_log_is_read_in_the_order_of_its_parts(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "log.1").write_bytes(b"a\n")
     (folder / "log").write_bytes(b"b\nc\n")
-    assert b"".join(following.printed(tmp_path, JOB)) == b"a\nb\nc\n"
-    assert following.tail(tmp_path, JOB, None, 2) == b"b\nc\n"
+    assert b"".join(printed.printed(tmp_path, JOB)) == b"a\nb\nc\n"
+    assert printed.tail(tmp_path, JOB, None, 2) == b"b\nc\n"
 
 
 def test_a_link_in_place_of_a_log_is_not_followed(tmp_path: Path) -> None:
@@ -48,4 +48,4 @@ def test_a_link_in_place_of_a_log_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "private").write_text("key")
     (tmp_path / "log").symlink_to(tmp_path / "private")
     with pytest.raises(OutsideFailed, match="is not a file"):
-        following._opened(tmp_path / "log")
+        printed._opened(tmp_path / "log")

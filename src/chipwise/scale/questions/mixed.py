@@ -9,11 +9,11 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.adapters.policy_files import policy_of
-from chipwise.api.simulation.policies import SpotQuestion, spot_series
-from chipwise.api.simulation.scaling import LEVELS, ServeQuestion, loads_of, scaling_policy, service_of
 from chipwise.errors import BadInput
 from chipwise.scale.fleet import BeginFleet, FleetSetup, ReplicaMachine, machine_of, setup_of
+from chipwise.scale.policy_files import policy_of
+from chipwise.scale.questions.scaling import LEVELS, ServeQuestion, loads_of, scaling_policy, service_of
+from chipwise.scale.questions.spot import SpotQuestion, spot_series
 from chipwise.scale.simulator.compared import MixedAnswer, ReplicaTimeline, timeline
 
 if TYPE_CHECKING:

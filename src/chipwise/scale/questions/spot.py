@@ -8,10 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.adapters.policy_files import listed as listed
-from chipwise.adapters.policy_files import spot_policy
 from chipwise.errors import BadInput, UnknownName
 from chipwise.files.handed import read_bytes
+from chipwise.scale.policy_files import spot_policy
 from chipwise.scale.simulator.size import check_flags, check_size
 from chipwise.scale.simulator.spot_compared import SpotAnswer, SpotComparison, SpotHours, fitted
 from chipwise.scale.simulator.synthetic import SyntheticMarket, series

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.adapters.policy_files import queue_policy
-from chipwise.api.simulation.policies import content_of, trace_files
 from chipwise.errors import BadInput, UnknownName
+from chipwise.scale.policy_files import queue_policy
+from chipwise.scale.questions.spot import content_of, trace_files
 from chipwise.scale.queue import MOST_GPUS, BeginQueue, Cluster, NodeGroup, QueueJob, QueueSettings
 from chipwise.scale.queue_traces import GAVEL_CLUSTER, SIA_CLUSTER, gavel_jobs, read_jobs, read_nodes
 from chipwise.scale.simulator.placement import Placement

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,27 +11,27 @@ from chipwise.observe.diagnosis import Diagnosis, diagnose
 from chipwise.observe.sample import Recording, Sample, SampledDevice
 
 if TYPE_CHECKING:
-    from chipwise.api.session.wiring import Session
+    from chipwise.catalog.names import Names
 
 SPAN_S = 60.0
 EVERY_S = 5.0  # of the samples' time: a diagnosis takes some 20 ms of the processor
 MOST_SAMPLES = 20_000  # in a minute, of all sources; older ones go first
 
 
-def judged(session: Session, recording: Recording) -> Diagnosis:
+def judged(names: Names, recording: Recording) -> Diagnosis:
     """A device that names no chip of the catalog is looked up by what its driver calls it."""
-    devices = tuple(replace(device, chip=_chip(session, device)) for device in recording.devices)
-    return diagnose(replace(recording, devices=devices), session.chip_names.catalog.chips)
+    devices = tuple(replace(device, chip=_chip(names, device)) for device in recording.devices)
+    return diagnose(replace(recording, devices=devices), names.catalog.chips)
 
 
-def _chip(session: Session, device: SampledDevice) -> str | None:
+def _chip(names: Names, device: SampledDevice) -> str | None:
     name = device.chip or device.name
-    return session.chip_names.one_chip(name).chip.name if session.chip_names.chips_or_none(name) else None
+    return names.one_chip(name).chip.name if names.chips_or_none(name) else None
 
 
 @dataclass(slots=True)
 class CurrentFinding:
-    session: Session
+    names: Callable[[], Names]  # asked for with the first diagnosis: to load what is known of chips takes a while
     header: Recording
     _samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))
     _diagnosis: Diagnosis | None = None
@@ -51,7 +51,7 @@ class CurrentFinding:
             return None
         newest = self._samples[-1].at_s
         if self._at_s is None or not 0 <= newest - self._at_s < EVERY_S:
-            diagnosis = judged(self.session, replace(self.header, samples=tuple(self._samples)))
+            diagnosis = judged(self.names(), replace(self.header, samples=tuple(self._samples)))
             self._diagnosis = diagnosis if diagnosis.is_enough else None
             self._at_s = newest if self._diagnosis is not None else None
         return self._diagnosis

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chipwise.adapters import plugins
+from chipwise import plugins
 from chipwise.errors import BadInput, UnknownName
 from chipwise.scale.own_policy import single_scenarios
 from chipwise.scale.own_queue_policy import ranked

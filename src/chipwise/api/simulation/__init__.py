@@ -1,1 +1,0 @@
-"""Policies on traces: what each would have cost."""
