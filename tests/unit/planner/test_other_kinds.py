@@ -269,9 +269,24 @@ def test_a_detector_on_an_edge_tpu_is_not_faster_than_what_was_measured_of_small
     assert "above 40 ms" in why(asked(session, text), "edge Coral")
 
 
+def test_a_device_runs_a_network_as_it_is_published_and_in_int8_where_that_is_asked_for(session: Session) -> None:
+    """What has int8 alone stands beside."""
+    text = "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 20 frames/s}\ndevices: 5\n"
+    found = asked(session, text + "limits: {where: edge}\n")
+    assert found.winner is not None
+    assert {choice.precision for choice in found.choices} == {"fp16"}
+    beside = [option.choice for option in found.alternatives if option.kind is RuleKind.PRECISION]
+    assert [choice.precision for choice in beside] == ["int8"]
+    lifted = asked(session, text + "precision: int8\nlimits: {where: edge}\n").winner
+    assert lifted is not None
+    assert (lifted.chip, lifted.usd) == (beside[0].chip, pytest.approx(beside[0].usd))
+    assert lifted.usd < found.winner.usd
+
+
 def test_a_network_that_must_be_quantised_first_says_so(session: Session) -> None:
-    text = "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 20 frames/s}\ndevices: 5\nlimits: {where: edge}\n"
-    found = asked(session, text)
+    """Where no other format is on offer."""
+    text = "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 20 frames/s}\ndevices: 5\n"
+    found = asked(session, text + "limits: {where: edge, chips: [hailo-8l]}\n")
     assert found.winner is not None
     assert found.winner.precision == "int8"
     assert any("int8" in note and "accuracy" in note for note in found.notes)
