@@ -118,6 +118,13 @@ def test_a_chain_of_circuits_goes_to_an_fpga(session: Session) -> None:
     assert "not measured on a processor" in why(found, "CPU")
 
 
+def test_what_the_measured_operations_take_of_a_processor_is_told_beside_an_fpga(session: Session) -> None:
+    found = example(session, "stream")  # 4.5 million messages a second of 52 bytes; a core is 60% busy at most
+    receive, encrypt, send = 530e-9 + 52 / 40e9, 450e-9 + 52 / 3.8e9, 560e-9 + 52 / 10.7e9
+    cores = 4.5e6 * (receive + encrypt + send) / 0.6
+    assert f"udp-receive, aes-256-gcm, tcp-send alone take {cores:.0f} cores" in why(found, "CPU")
+
+
 def test_a_design_that_is_too_large_says_by_how_much(session: Session) -> None:
     text = (
         "kind: stream\nname: a\noperations: [parse]\nmessages: 1M messages/s\nmessage_size: 64B\ncircuit: {luts: 2M}\n"
