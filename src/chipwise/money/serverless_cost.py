@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil, exp, fsum, isfinite, sqrt
+from math import ceil, exp, fsum, inf, isfinite, sqrt
 from typing import NamedTuple
 
 from chipwise.errors import InvalidSettings, Problem
@@ -59,6 +59,9 @@ class Traffic:
     burstiness: float = 1.0  # peak rate over mean rate
 
     def __post_init__(self) -> None:
+        rates = 0 <= self.requests_per_s < inf and 1 <= self.burstiness < inf
+        if rates and 0 < self.seconds_per_request < inf and 1 <= self.concurrency < inf:
+            return  # it is made hundreds of times a plan
         problems = [
             Problem(name, f"{value:g} is not {noun}", allowed=allowed)
             for name, value, fine, noun, allowed in (

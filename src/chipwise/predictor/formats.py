@@ -24,11 +24,11 @@ def _spelled(name: str, text: str, allowed: Iterable[str]) -> str:
 
 
 def usual_precision(wanted: str | None, part: Part, task: str) -> str:
-    """Unless stated, a format that networks are published in; devices at the edge, of which many have no other, run int8."""
+    """Unless stated, a format that networks are published in; devices at the edge that have none of them run int8."""
     allowed = edge.PRECISIONS if part.kind == "edge" else tuple(FORMATS)
     if wanted is None:
         if part.kind == "edge" and task == "serve":
-            return "int8" if part.has("int8") else "fp16"
+            return "fp16" if part.has("fp16") or not part.has("int8") else "int8"
         return (
             "bf16" if part.has("bf16") and (task == "train" or part.kind != "gpu") else "fp16" if part.has("fp16") else "fp32"
         )

@@ -118,6 +118,13 @@ def test_a_chain_of_circuits_goes_to_an_fpga(session: Session) -> None:
     assert "not measured on a processor" in why(found, "CPU")
 
 
+def test_what_the_measured_operations_take_of_a_processor_is_told_beside_an_fpga(session: Session) -> None:
+    found = example(session, "stream")  # 4.5 million messages a second of 52 bytes; a core is 60% busy at most
+    receive, encrypt, send = 530e-9 + 52 / 40e9, 450e-9 + 52 / 3.8e9, 560e-9 + 52 / 10.7e9
+    cores = 4.5e6 * (receive + encrypt + send) / 0.6
+    assert f"udp-receive, aes-256-gcm, tcp-send alone take {cores:.0f} cores" in why(found, "CPU")
+
+
 def test_a_design_that_is_too_large_says_by_how_much(session: Session) -> None:
     text = (
         "kind: stream\nname: a\noperations: [parse]\nmessages: 1M messages/s\nmessage_size: 64B\ncircuit: {luts: 2M}\n"
@@ -269,9 +276,24 @@ def test_a_detector_on_an_edge_tpu_is_not_faster_than_what_was_measured_of_small
     assert "above 40 ms" in why(asked(session, text), "edge Coral")
 
 
+def test_a_device_runs_a_network_as_it_is_published_and_in_int8_where_that_is_asked_for(session: Session) -> None:
+    """What has int8 alone stands beside."""
+    text = "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 20 frames/s}\ndevices: 5\n"
+    found = asked(session, text + "limits: {where: edge}\n")
+    assert found.winner is not None
+    assert {choice.precision for choice in found.choices} == {"fp16"}
+    beside = [option.choice for option in found.alternatives if option.kind is RuleKind.PRECISION]
+    assert [choice.precision for choice in beside] == ["int8"]
+    lifted = asked(session, text + "precision: int8\nlimits: {where: edge}\n").winner
+    assert lifted is not None
+    assert (lifted.chip, lifted.usd) == (beside[0].chip, pytest.approx(beside[0].usd))
+    assert lifted.usd < found.winner.usd
+
+
 def test_a_network_that_must_be_quantised_first_says_so(session: Session) -> None:
-    text = "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 20 frames/s}\ndevices: 5\nlimits: {where: edge}\n"
-    found = asked(session, text)
+    """Where no other format is on offer."""
+    text = "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 20 frames/s}\ndevices: 5\n"
+    found = asked(session, text + "limits: {where: edge, chips: [hailo-8l]}\n")
     assert found.winner is not None
     assert found.winner.precision == "int8"
     assert any("int8" in note and "accuracy" in note for note in found.notes)

@@ -41,6 +41,20 @@ def with_winner(**changes: Any) -> Plan:
     return replace(found, choices=(replace(found.winner, **(calm | changes)), *found.choices[1:]))
 
 
+def test_four_bits_on_chips_of_amd_need_a_library_that_was_not_tried_there() -> None:
+    text = "kind: finetune\nmodel: llama-3.1-8b\nmethod: {}\noptimizer: {}\nsamples: 1000 samples\nlimits: {{chips: [{}]}}\n"
+
+    def risks(method: str, optimizer: str, chip: str) -> str:
+        return risk_line(plan(open_session(), "case.yaml", None, text=text.format(method, optimizer, chip)))
+
+    assert "MI300X runs ROCm, not CUDA: bitsandbytes, which this needs, was not tried there" in risks(
+        "qlora", "adamw", "mi300x"
+    )
+    assert "bitsandbytes" in risks("lora", "adamw-8bit", "mi300x")
+    assert risks("lora", "adamw", "mi300x").endswith("MI300X runs ROCm, not CUDA.")
+    assert "bitsandbytes" not in risks("qlora", "adamw", "l40s")
+
+
 def test_an_answer_without_risks_has_no_line() -> None:
     assert risk_line(with_winner()) == ""
 

@@ -101,5 +101,14 @@ def flow(work: Stream) -> SoftwareFlow:
     )
 
 
+def measured_part(work: Stream) -> tuple[tuple[str, ...], float]:
+    """The operations that a figure is known of, and the cores that they need: what the others add is not known."""
+    known = tuple(name for name in work.operations if find(name) is not None)
+    if not known:
+        return (), 0.0
+    part = work.model_copy(update={"operations": known})
+    return tuple(dict.fromkeys(known)), cores_needed(part, flow(part))
+
+
 def cores_needed(work: Stream, flow: SoftwareFlow) -> float:
     return work.messages_per_s * float(flow.message.total[0]) / BUSY

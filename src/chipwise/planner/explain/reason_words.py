@@ -214,8 +214,10 @@ def _ability(reason: abilities.Ability) -> str:
             return f"holds no chain of circuits; FPGAs do: {', '.join(able)}"
         case abilities.LacksFabric(chip, resource, share):
             return f"the design needs {share:.0%} of the {resource} that the shell and routing leave of {chip}"
-        case abilities.NotMeasured(operations):
-            return f"{', '.join(operations)} {'was' if len(operations) == 1 else 'were'} not measured on a processor"
+        case abilities.NotMeasured(operations, others, cores):
+            unknown = f"{', '.join(operations)} {'was' if len(operations) == 1 else 'were'} not measured on a processor"
+            alone = f"{', '.join(others)} alone {'takes' if len(others) == 1 else 'take'} {number(cores, 2)} cores"
+            return f"{unknown}; {alone}" if others else unknown
         case abilities.SharedSlice(chip):
             return f"{chip} is a slice, and sharing is not allowed"
         case abilities.Unpredicted(message):

@@ -111,7 +111,8 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         yield f"that you own {winner.machines} is not stated (`count` in its file)"
     if not winner.needs_porting and winner.family.startswith("AMD"):
         encodes = plan.kind == "transcode"
-        yield f"{winner.chip} {'encodes by VA-API or AMF, not by NVENC' if encodes else 'runs ROCm, not CUDA'}"
+        untried = f": {plan.untried_on_amd}, which this needs, was not tried there" if plan.untried_on_amd else ""
+        yield f"{winner.chip} {'encodes by VA-API or AMF, not by NVENC' if encodes else f'runs ROCm, not CUDA{untried}'}"
     if winner.is_arm and winner.provider != EDGE:
         yield "its processor is Arm: images for x86 do not start"
 

@@ -66,6 +66,13 @@ def plan_devices(question: Question, work: Serve) -> Plan:
     ways_at_place = serving_ways(place, ground, work, model, rate) if sampled else _answers(place, ground, work, model, rate)
     elsewhere = serving_ways(question, ground, work, model, rate * places) if sampled else ways_at_place
 
+    def at_all_places(way: Way, drawn_w: float | None) -> Way | Cannot:
+        each = machines_within(question, int(places), way.machines)
+        if isinstance(each, Cannot):
+            return each
+        machines = int(each * places)
+        return replace(way, machines=machines, replicas=machines, limit_w=drawn_w, split=DevicesPerPlace(each))
+
     def ways_of(index: int) -> Ways:
         chip = ground.fleet.catalog.chips[ground.fleet.shapes[index].chip]
         if ground.fleet.part(index).kind != "edge":
@@ -80,13 +87,9 @@ def plan_devices(question: Question, work: Serve) -> Plan:
         ways = ways_at_place(index)
         if isinstance(ways, Cannot):
             return ways
-        (way,) = ways
-        each = machines_within(question, int(places), way.machines)
-        if isinstance(each, Cannot):
-            return each
-        machines = int(each * places)
-        split = DevicesPerPlace(each)
-        return [replace(way, machines=machines, replicas=machines, limit_w=joined.drawn_w.get(chip.name), split=split)]
+        found = [at_all_places(way, joined.drawn_w.get(chip.name)) for way in ways]
+        fitting = [way for way in found if not isinstance(way, Cannot)]
+        return fitting or found[0]
 
     remarks = [
         "Edge devices: rules of thumb throughout; measure before buying many. Housing, camera and repair are not priced."

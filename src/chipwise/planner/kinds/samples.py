@@ -123,14 +123,18 @@ def _in_formats(
     of_shape = sampled_by_shape(question, ground, model, settings, tuple(map(str, work.limits.precision)))
     stated = settings.get("precision") is not None or bool(work.limits.precision)
     narrower = None if stated else sampled_by_shape(question, ground, model, {**settings, "precision": NARROWER})
-    kinds = {ground.fleet.part(index).kind for index in ground.shapes}
+    parts = [ground.fleet.part(index) for index in ground.shapes]
+    kinds = {part.kind for part in parts}
     worth = kinds if kinds == {"cpu"} else kinds - {"cpu"}
+    has_wider = any(usual_precision(None, part, "serve") != NARROWER for part in parts)
 
     def ways_in_formats(index: int) -> Ways:
         ask = of_shape(index)
         ways = ask if isinstance(ask, Cannot) else ways_of(index, ask)
         if isinstance(ask, Cannot) or isinstance(ways, Cannot) or narrower is None:
             return ways
+        if ask.precision == NARROWER and has_wider:  # a device that has no other format
+            return [replace(way, unasked=True) for way in ways]
         if ask.precision == NARROWER or ask.part.kind not in worth:
             return ways
         beside = narrower(index)

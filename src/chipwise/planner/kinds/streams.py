@@ -145,7 +145,7 @@ class _Streams:
         work, fleet, door = self.work, self.ground.fleet, self.doors[index]
         shape, part = fleet.shapes[index], fleet.part(index)
         if self.unmeasured:
-            return Cannot(NotMeasured(self.unmeasured), passed=FORMAT)
+            return Cannot(NotMeasured(self.unmeasured, *software.measured_part(work)), passed=FORMAT)
         if (work.state or 0.0) > part.memory_bytes:
             needed = work.state or 0.0
             return Cannot(HoldsTooLittle(part.name, part.memory_bytes, needed, "the state"), needed / part.memory_bytes, MEMORY)

@@ -76,9 +76,11 @@ class LacksFabric:
 
 @dataclass(frozen=True, slots=True)
 class NotMeasured:
-    """Operations of a stream whose speed on a processor nobody measured."""
+    """Operations of a stream whose speed on a processor nobody measured, and what the others take."""
 
     operations: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    cores: float = 0.0  # that the others need
 
 
 @dataclass(frozen=True, slots=True)

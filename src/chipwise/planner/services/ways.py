@@ -122,25 +122,28 @@ Bounded = list[tuple[Order, Speed]]  # no way to run at a speed comes before wha
 
 
 def bounded(demand: Demand, service: Service, fast: Sequence[Speed]) -> Bounded:
-    return sorted(((_bound(demand, service, one), one) for one in fast), key=itemgetter(0))
+    image = image_bytes(service)
+    starts = {one: cold_start(service, image, one).middle for one in {speed.weights_bytes for speed in fast}}
+    return sorted(((_bound(demand, service, one, starts[one.weights_bytes]), one) for one in fast), key=itemgetter(0))
 
 
 def _order(way: Way) -> Order:
     return len(way.missed) > 0, _excess(way) if way.missed else 0.0, way.bill.usd_per_hour
 
 
-def _bound(demand: Demand, service: Service, speed: Speed) -> Order:
+def _bound(demand: Demand, service: Service, speed: Speed, start_s: float) -> Order:
     """No way to run at this speed comes before this: every instance is full, and no request but the slowest starts cold."""
     memory = BESIDE_MEMORY_BYTES if service.gpus else speed.memory_bytes
     vcpus = BESIDE_VCPUS if speed.vcpus is None else speed.vcpus
     working = demand.rate * speed.seconds / speed.concurrency
     usd = HOUR * (working * service.work_usd_per_second(vcpus, memory) + demand.rate * service.usd_per_request)
-    start = cold_start(service, image_bytes(service), speed.weights_bytes).middle
     ratio = 0.0
     for metric, share, limit in demand.goals:
         by_share = speed.warm.get(metric)
         if by_share is not None:
-            fastest = min(by_share[share], start + by_share[0.5]) if metric in _COLD else by_share[share]
+            fastest = by_share[share]
+            if metric in _COLD:
+                fastest = min(fastest, start_s + by_share[0.5])
             ratio = max(ratio, fastest / limit)
     return ratio > 1.0, ratio if ratio > 1.0 else 0.0, usd * (1.0 - 1e-9)
 
@@ -151,9 +154,13 @@ def _excess(way: Way) -> float:
 
 def _way(demand: Demand, service: Service, speed: Speed, warm: int, unsure: UnsureLatency | None) -> Way | Unpredicted:
     traffic = Traffic(demand.rate, speed.seconds, speed.concurrency, demand.peak * demand.bursts)
-    container = Container(speed.memory_bytes, image_bytes(service), speed.weights_bytes, minimum_instances=warm)
-    if speed.vcpus is not None:
-        container = replace(container, vcpus=speed.vcpus)
+    container = Container(
+        memory_bytes=speed.memory_bytes,
+        image_bytes=image_bytes(service),
+        weights_bytes=speed.weights_bytes,
+        minimum_instances=warm,
+        vcpus=BESIDE_VCPUS if speed.vcpus is None else speed.vcpus,
+    )
     try:
         bill = cost(service, traffic, container)
     except BadInput as error:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from chipwise.workload.kinds import Finetune, Learning
 
+SMALL_FORMATS = (
+    "bitsandbytes"  # it has kernels for GPUs of AMD and lists them as supported; the program was not run with it there
+)
 LOADABLE = 0.85  # of a GPU, by weights that are not divided yet
 FOUR_BITS = 0.29  # of 16-bit weights, with their scales, and with embeddings that stay as they are
 
@@ -25,3 +28,8 @@ def read_whole_bytes(method: str, weights_bytes: float) -> float:
 
 def loads(method: str, weights_bytes: float, memory_bytes: float) -> bool:
     return read_whole_bytes(method, weights_bytes) < LOADABLE * memory_bytes
+
+
+def untried_on_amd(method: str, optimizer: str) -> str:
+    """The library that weights of four bits and optimizers of eight bits need; empty: none."""
+    return SMALL_FORMATS if method == "qlora" or optimizer == "adamw-8bit" else ""

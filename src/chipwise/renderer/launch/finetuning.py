@@ -22,7 +22,7 @@ SHARDED_OPTIMIZERS = ("adamw", "sgd")
 EIGHT_BITS = "adamw-8bit"
 # The newest that the program was run with.
 _PACKAGES = ("transformers==5.17.0", "peft==0.21.0", "accelerate==1.15.0")
-_BITS = "bitsandbytes==0.50.2"
+_BITS = f"{recipe.SMALL_FORMATS}==0.50.2"
 _STORES = {"s3": "s3fs==2026.9.0", "gs": "gcsfs==2026.10.1", "az": "adlfs==2026.8.0", "abfs": "adlfs==2026.8.0"}
 _ANY_STORE = "fsspec==2026.9.0"
 
