@@ -162,8 +162,8 @@ def as_keywords(text: str, names: frozenset[str] = frozenset()) -> str:
             return "limits" if value is None else _limit(value)
         if name not in names and name not in known:
             return option[0]
-        if name == "force":
-            return "force=True"
+        if name in ("force", "large"):
+            return f"{name}=True"
         if value is None:
             return name
         return f"{name}={value}" if re.fullmatch(r"\d+(?:\.\d+)?", value) else f'{name}="{value}"'

@@ -275,6 +275,7 @@ class Plan:
     near_tie: NearTie | None = None  # that the answer was preferred to
     porting: Choice | None = None  # the best that needs porting where the answer does not, and the other way round
     farther: Choice | None = None  # the best that only the distance to the users excludes
+    larger: Choice | None = None  # the best of more machines than are taken unasked, where nothing else ends within a month
     rows: Rows | None = field(default=None, compare=False, repr=False)
 
     @property
