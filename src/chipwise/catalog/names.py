@@ -168,14 +168,15 @@ class Names:
         return None
 
     def chips_of(self, text: str) -> tuple[Chip, ...] | None:
-        """As `chips_or_none`, and a vendor's name means all accelerators that it makes (`amd` no EPYC), a kind all chips of it
-        (`cpu`, `gpus`): for limits, where one chip is not what is asked."""
+        """As `chips_or_none`, and a vendor's name means all accelerators that it makes (`amd` no EPYC), an architecture or a kind
+        all chips of it (`hopper`, `cpu`, `gpus`): for limits, where one chip is not what is asked."""
         matches = self.chips_or_none(text)
         vendor = _VENDORS.get(fold(text), fold(text))
         chips = self.catalog.chips.values()
         vendor_chips = tuple(chip for chip in chips if fold(chip.vendor) == vendor and chip.kind is not ChipKind.CPU)
         kind_chips = tuple(chip for chip in chips if fold(chip.kind) == fold(text).removesuffix("s"))
-        return matches if matches is not None else vendor_chips or kind_chips or None
+        built = tuple(chip for chip in chips if _is_built_as(chip, text))
+        return matches if matches is not None else vendor_chips or kind_chips or built or None
 
     def _described(self, name: str) -> tuple[Chip, ...]:
         """`h10080gbhbm3`, `a100sxm480gb`: the members of the longest family that the rest of the name fits."""
@@ -300,7 +301,8 @@ class Names:
         )
 
     def regions_or_none(self, text: str) -> tuple[Region, ...] | None:
-        """By name, `provider/name`, a country in any spelling, EU, EEA, or a continent."""
+        """By name, `provider/name`, a country in any spelling, EU, EEA, a continent, a city, or what several names begin with
+        (`us-east`, `eu-west`)."""
         wanted = text.strip().casefold()
         if not wanted:
             return None
@@ -312,7 +314,15 @@ class Names:
         inside = members(place) if place else frozenset[str]()
         # us-east-1 is one region and us-east1 another: separators count unless nothing is spelled so.
         matches = tuple(r for r in self.catalog.regions if r.name.casefold() == wanted or r.country in inside)
-        return matches or tuple(r for r in self.catalog.regions if fold(r.name) == fold(text)) or None
+        return matches or tuple(r for r in self.catalog.regions if fold(r.name) == fold(text)) or self._regions_near(wanted)
+
+    def _regions_near(self, wanted: str) -> tuple[Region, ...] | None:
+        """In a city, or with a name that goes on with a number."""
+        city = re.compile(rf"\b{re.escape(wanted)}\b", re.IGNORECASE)
+        numbered = re.compile(rf"{re.escape(wanted)}-?\d+", re.IGNORECASE)
+        regions = self.catalog.regions
+        inside = tuple(r for r in regions if len(wanted) > 3 and r.location and city.search(r.location))
+        return inside or tuple(r for r in regions if numbered.fullmatch(r.name)) or None
 
 
 def names_of(catalog: Catalog) -> Names:
@@ -335,6 +345,12 @@ def _line(chip: Chip) -> str:
     """What several generations share, where people use it as a name: Trainium, Inferentia, Gaudi, Graviton, TPU, Jetson."""
     match = re.match(r"(Trainium|Inferentia|Gaudi|Graviton|TPU|Jetson|Hailo|EPYC|Xeon)", chip.name)
     return match[1] if match else chip.family
+
+
+def _is_built_as(chip: Chip, text: str) -> bool:
+    """`hopper`, `nvidia hopper`, and `blackwell` also of Blackwell Ultra."""
+    wanted, architecture = fold(text).removeprefix(fold(chip.vendor)), chip.architecture or ""
+    return len(wanted) > 2 and wanted in {fold(architecture), fold(architecture.split(" ")[0])}
 
 
 def _fits(chip: Chip, word: str) -> bool:
