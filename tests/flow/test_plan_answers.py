@@ -92,7 +92,7 @@ def test_an_own_machine_without_a_price_says_what_to_state(chipwise: Chipwise, t
     assert told.startswith("machine onprem old-box: no price: state its hourly cost")
 
 
-@pytest.mark.parametrize("model, tokens", [("llama-3.1-405b", "15T"), ("llama-3.1-70b", "15T")])
+@pytest.mark.parametrize(("model", "tokens"), [("llama-3.1-405b", "15T"), ("llama-3.1-70b", "15T")])
 def test_a_job_that_nothing_does_within_a_month_is_not_given_to_chips_that_take_decades(model: str, tokens: str) -> None:
     plan = cw.plan(model, train=True, tokens=tokens)
     fastest = min(choice["seconds"]["value"] for choice in plan.to_dict()["front"])

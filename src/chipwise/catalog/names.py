@@ -18,6 +18,7 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import Chip, ChipKind
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.machine import Machine
+from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.catalog.region import Region
 from chipwise.catalog.tables import read_rows
 from chipwise.countries import CONTINENTS, GROUPS, country_of, members
@@ -42,7 +43,9 @@ _BRANDS = (
     "qualcomm",
 )
 
-_OWN = ("own", "owned", "mine", "local", "onpremise", "onpremises", "selfhosted")  # words for machines of one's own
+NO_OWN = "You have no machines of your own in the catalog."
+ADD_OWN = "`chipwise catalog import servers.csv` adds them; `chipwise catalog import --help` says what the file holds."
+_OWN = ("own", "owned", "mine", "local", "onprem", "onpremise", "onpremises", "selfhosted")  # words for machines of one's own
 _VENDORS = {"amazon": "aws", "gcp": "google", "xilinx": "amdxilinx"}  # that makers of chips go by, too
 
 
@@ -168,8 +171,8 @@ class Names:
         return None
 
     def chips_of(self, text: str) -> tuple[Chip, ...] | None:
-        """As `chips_or_none`, and a vendor's name means all accelerators that it makes (`amd` no EPYC), an architecture or a kind
-        all chips of it (`hopper`, `cpu`, `gpus`): for limits, where one chip is not what is asked."""
+        """As `chips_or_none`, and a vendor's name means all accelerators that it makes (`amd` no EPYC), an architecture or
+        a kind all chips of it (`hopper`, `cpu`, `gpus`): for limits, where one chip is not what is asked."""
         matches = self.chips_or_none(text)
         vendor = _VENDORS.get(fold(text), fold(text))
         chips = self.catalog.chips.values()
@@ -264,8 +267,12 @@ class Names:
     def provider(self, text: str) -> str:
         provider = self._providers.get(fold(text))
         if provider is None and self.means_own(text):
-            remedy = "Your own machines have the provider onprem; `chipwise catalog import` adds them to the catalog."
-            raise UnknownName("provider", text, ("onprem",), remedy=remedy)
+            offers, owned = self.catalog.offers, PURCHASES.index(Purchase.OWNED)
+            rows = zip(offers.machine, offers.purchase, strict=True)
+            owners = tuple(dict.fromkeys(self.catalog.machines[at].provider for at, purchase in rows if purchase == owned))
+            if not owners:
+                raise BadInput(NO_OWN, remedy=ADD_OWN)
+            raise UnknownName("provider", text, owners, remedy=f"Your own machines have the provider {' or '.join(owners)}.")
         if provider is None:
             raise UnknownName(
                 "provider", text, nearest(text, self.catalog.providers), remedy=f"Known: {', '.join(self.catalog.providers)}."

@@ -58,14 +58,14 @@ COMMANDS = {
     "policies": "List rules for spot, scaling and queues.",
     "simulate": "Compare policies on traces before using them.",
     "bench": "Measure the same work on several machines.",
-    "characterize": "Run a program and write down what it is.",
+    "characterize": "Run a program and describe it as a workload file.",
     "profile": "Measure this machine's GPU, or show a profile.",
     "calibrate": "Fit predictions to runs that you measured.",
     "score": "Compare predictions with runs that you measured.",
     "load": "Send requests to a service and measure its answers.",
     "accuracy": "Compare predictions with your finished jobs.",
     "doctor": "Say why a program is slow, and what to try.",
-    "health": "Judge whether devices are well, or to be drained.",
+    "health": "Check whether devices are healthy or should be drained.",
 }
 
 
@@ -277,7 +277,11 @@ def _without_option(name: str, command: click.Command, path: str) -> str:
 
 def _split_list(error: click.ClickException, words: list[str]) -> str:
     """How a list is written whose names were separated by blanks: " Lists take commas, ..."; empty where none was."""
-    if error.__class__ not in (click.UsageError, click.BadParameter) or not isinstance(error, click.UsageError) or not error.ctx:
+    if (
+        error.__class__ not in (click.UsageError, click.BadParameter)
+        or not isinstance(error, click.UsageError)
+        or not error.ctx
+    ):
         return ""
     only = error.param if isinstance(error, click.BadParameter) else None  # else a word too many, behind any list
     for option in error.ctx.command.params:

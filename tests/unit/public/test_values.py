@@ -101,6 +101,11 @@ def test_a_pipeline_begins_as_on_the_command_line(session: cw.Session) -> None:
         session.plan(Path("examples/pipeline/workload.yaml").read_text()).why("h100")
 
 
+def test_a_plan_lacks_nothing_and_its_own_machines_are_counted_in_english(plan: cw.Plan, session: cw.Session) -> None:
+    assert plan.missing == ()
+    assert repr(session.tco("h100")).startswith("1 machine of 8x H100-SXM, owned for 4 years")
+
+
 def test_why_everything_else_lost_is_told(plan: cw.Plan) -> None:
     assert plan.losers
     assert all(loser.why for loser in plan.losers)

@@ -281,7 +281,7 @@ def _owned(choice: Choice) -> str:
 
 
 def _long(choice: Choice, larger: Choice | None) -> str:
-    """A job that takes longer than anybody would wait unasked, and what more machines than are taken unasked would make of it."""
+    """A job that takes longer than anybody would wait unasked, and how long more machines than are taken unasked would take."""
     if choice.late_share is not None or choice.seconds <= HORIZON_S:
         return ""
     if larger is None:
