@@ -38,6 +38,14 @@ def count(value: float) -> str:
     return f"{value:.3g}"
 
 
+def large(value: float) -> str:
+    """In a sentence, beside bytes, of which B and G could be misread: 950, 1,500, 70.6 million, 2.1 billion, 15 trillion."""
+    for scale, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if value >= scale:
+            return f"{value / scale:.3g} {word}"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def amount(value: float) -> str:
     """Of a rate or a load: 0.0045, 12.1, 4,760, 190M; never as a power of ten."""
     return number(value) if abs(value) < 1e6 else f"{number(value / 1e6)}M"

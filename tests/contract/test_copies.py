@@ -112,7 +112,7 @@ def test_a_copy_of_an_engine_of_others_takes_settings_and_asks_for_its_sdk_only_
 
 def test_a_copy_of_a_feed_is_listed_and_brings_prices(copied: PackageCopy, azure: AzurePrices) -> None:
     copied.feed("azure", "nimbus")
-    assert "There are feeds of: aws, azure, gcp, nimbus." in helped(copied, "catalog", "refresh")
+    assert "Feeds: aws, azure, gcp, nimbus." in helped(copied, "catalog", "refresh")
     done = copied.chipwise("catalog", "refresh", "nimbus", "--option", f"endpoint={azure.url}", "--json")
     assert done.returncode == 0, done.stderr
     [brought] = json.loads(done.stdout)

@@ -62,6 +62,10 @@ BANNED = {  # a pattern, and what to write
     r"files are of": "files are for",
     r"is borne": "is tolerated",
     r"go(?:es)? (?:back )?by themselves": "automatically",
+    r"something else than": "another machine than",
+    r"what moves it|all that moves": "what changes the result",
+    r"cheapest lasting|, lasting": "cheapest durable",
+    r"left out are": "... were left out",
 }
 PATTERN = re.compile(rf"\b(?:{'|'.join(BANNED)})(?!\w)", re.IGNORECASE)
 PROGRAM_LINES = 4  # a literal of more lines is a program or a file for another tool

@@ -32,7 +32,7 @@ def test_the_answer_fits_the_terminal(chipwise: Chipwise, arguments: tuple[str, 
     for done in (brief, full):
         assert (done.code, done.err) == (0, "")
         assert max(map(len, done.out.splitlines())) <= 80
-        assert "an hour in use" in done.out
+        assert "per hour in use" in done.out
     assert len(brief.out.splitlines()) <= 30
     assert "Assumptions" in full.out
 

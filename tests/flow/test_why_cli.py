@@ -119,6 +119,16 @@ def test_it_is_told_where_nothing_fits_too(chipwise: Chipwise) -> None:
     assert "chip L4: none of its offers can do it: needs" in flat(done.out)
 
 
+@pytest.mark.parametrize("word", ["own", "onprem", "mine", "on-premise"])
+def test_who_has_no_machines_is_told_how_to_add_them(chipwise: Chipwise, word: str) -> None:
+    for option in ("--why", "--cloud"):
+        done = chipwise(*QUICK, option, word)
+        assert done.code == 2
+        assert "You have no machines of your own in the catalog. `chipwise catalog import servers.csv` adds them" in flat(
+            done.err
+        )
+
+
 def test_own_machines_and_their_site_are_answered_like_any_other(chipwise: Chipwise) -> None:
     own = "machines:\n  - {name: dgx-h100, chip: h100-sxm, chips: 8, region: berlin, memory: 2TiB, price_per_hour: $90}\n"
     (chipwise.config_dir / "catalog" / "own.yaml").write_text(own + "regions:\n  - {name: berlin, country: DEU}\n")

@@ -134,7 +134,8 @@ class Found:
         every = self.kept or self.unsure
         kept = [one for one in every if one[2][3] <= MOST_MACHINES and one[3] <= 8 * MOST_MACHINES] or every
         if not timed:
-            kept = [one for one in kept if one[1] <= HORIZON_S] or kept
+            fastest = min((one[1] for one in kept), default=0.0)
+            kept = [one for one in kept if one[1] <= (HORIZON_S if fastest <= HORIZON_S else 1.5 * fastest)]
         return [(usd, who) for usd, _, who, _ in kept]
 
 

@@ -18,6 +18,7 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import Chip, ChipKind
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.machine import Machine
+from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.catalog.region import Region
 from chipwise.catalog.tables import read_rows
 from chipwise.countries import CONTINENTS, GROUPS, country_of, members
@@ -42,7 +43,9 @@ _BRANDS = (
     "qualcomm",
 )
 
-_OWN = ("own", "owned", "mine", "local", "onpremise", "onpremises", "selfhosted")  # words for machines of one's own
+NO_OWN = "You have no machines of your own in the catalog."
+ADD_OWN = "`chipwise catalog import servers.csv` adds them; `chipwise catalog import --help` says what the file holds."
+_OWN = ("own", "owned", "mine", "local", "onprem", "onpremise", "onpremises", "selfhosted")  # words for machines of one's own
 _VENDORS = {"amazon": "aws", "gcp": "google", "xilinx": "amdxilinx"}  # that makers of chips go by, too
 
 
@@ -168,14 +171,15 @@ class Names:
         return None
 
     def chips_of(self, text: str) -> tuple[Chip, ...] | None:
-        """As `chips_or_none`, and a vendor's name means all accelerators that it makes (`amd` no EPYC), a kind all chips of it
-        (`cpu`, `gpus`): for limits, where one chip is not what is asked."""
+        """As `chips_or_none`, and a vendor's name means all accelerators that it makes (`amd` no EPYC), an architecture or
+        a kind all chips of it (`hopper`, `cpu`, `gpus`): for limits, where one chip is not what is asked."""
         matches = self.chips_or_none(text)
         vendor = _VENDORS.get(fold(text), fold(text))
         chips = self.catalog.chips.values()
         vendor_chips = tuple(chip for chip in chips if fold(chip.vendor) == vendor and chip.kind is not ChipKind.CPU)
         kind_chips = tuple(chip for chip in chips if fold(chip.kind) == fold(text).removesuffix("s"))
-        return matches if matches is not None else vendor_chips or kind_chips or None
+        built = tuple(chip for chip in chips if _is_built_as(chip, text))
+        return matches if matches is not None else vendor_chips or kind_chips or built or None
 
     def _described(self, name: str) -> tuple[Chip, ...]:
         """`h10080gbhbm3`, `a100sxm480gb`: the members of the longest family that the rest of the name fits."""
@@ -263,8 +267,12 @@ class Names:
     def provider(self, text: str) -> str:
         provider = self._providers.get(fold(text))
         if provider is None and self.means_own(text):
-            remedy = "Your own machines have the provider onprem; `chipwise catalog import` adds them to the catalog."
-            raise UnknownName("provider", text, ("onprem",), remedy=remedy)
+            offers, owned = self.catalog.offers, PURCHASES.index(Purchase.OWNED)
+            rows = zip(offers.machine, offers.purchase, strict=True)
+            owners = tuple(dict.fromkeys(self.catalog.machines[at].provider for at, purchase in rows if purchase == owned))
+            if not owners:
+                raise BadInput(NO_OWN, remedy=ADD_OWN)
+            raise UnknownName("provider", text, owners, remedy=f"Your own machines have the provider {' or '.join(owners)}.")
         if provider is None:
             raise UnknownName(
                 "provider", text, nearest(text, self.catalog.providers), remedy=f"Known: {', '.join(self.catalog.providers)}."
@@ -300,7 +308,8 @@ class Names:
         )
 
     def regions_or_none(self, text: str) -> tuple[Region, ...] | None:
-        """By name, `provider/name`, a country in any spelling, EU, EEA, or a continent."""
+        """By name, `provider/name`, a country in any spelling, EU, EEA, a continent, a city, or what several names begin with
+        (`us-east`, `eu-west`)."""
         wanted = text.strip().casefold()
         if not wanted:
             return None
@@ -312,7 +321,15 @@ class Names:
         inside = members(place) if place else frozenset[str]()
         # us-east-1 is one region and us-east1 another: separators count unless nothing is spelled so.
         matches = tuple(r for r in self.catalog.regions if r.name.casefold() == wanted or r.country in inside)
-        return matches or tuple(r for r in self.catalog.regions if fold(r.name) == fold(text)) or None
+        return matches or tuple(r for r in self.catalog.regions if fold(r.name) == fold(text)) or self._regions_near(wanted)
+
+    def _regions_near(self, wanted: str) -> tuple[Region, ...] | None:
+        """In a city, or with a name that goes on with a number."""
+        city = re.compile(rf"\b{re.escape(wanted)}\b", re.IGNORECASE)
+        numbered = re.compile(rf"{re.escape(wanted)}-?\d+", re.IGNORECASE)
+        regions = self.catalog.regions
+        inside = tuple(r for r in regions if len(wanted) > 3 and r.location and city.search(r.location))
+        return inside or tuple(r for r in regions if numbered.fullmatch(r.name)) or None
 
 
 def names_of(catalog: Catalog) -> Names:
@@ -335,6 +352,12 @@ def _line(chip: Chip) -> str:
     """What several generations share, where people use it as a name: Trainium, Inferentia, Gaudi, Graviton, TPU, Jetson."""
     match = re.match(r"(Trainium|Inferentia|Gaudi|Graviton|TPU|Jetson|Hailo|EPYC|Xeon)", chip.name)
     return match[1] if match else chip.family
+
+
+def _is_built_as(chip: Chip, text: str) -> bool:
+    """`hopper`, `nvidia hopper`, and `blackwell` also of Blackwell Ultra."""
+    wanted, architecture = fold(text).removeprefix(fold(chip.vendor)), chip.architecture or ""
+    return len(wanted) > 2 and wanted in {fold(architecture), fold(architecture.split(" ")[0])}
 
 
 def _fits(chip: Chip, word: str) -> bool:

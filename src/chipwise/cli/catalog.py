@@ -85,7 +85,7 @@ class _Refresh(click.Command):
 def refresh(provider: str, region: tuple[str, ...], options: tuple[str, ...], as_json: bool) -> None:
     """Fetch fresh machines and prices from PROVIDER.
 
-    There are feeds of: {feeds}. Each goes through the provider's own API. A refresh that fails or is cut off leaves the
+    Feeds: {feeds}. Each reads the provider's own API. A refresh that fails or is cut off leaves the
     catalog as it was.
 
     \b
@@ -102,7 +102,7 @@ def refresh(provider: str, region: tuple[str, ...], options: tuple[str, ...], as
     _show([_summary(result)], as_json)
 
 
-@catalog.command("import")
+@catalog.command("import", short_help="Import own machines or a SkyPilot catalog.")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option(
     "--as",
@@ -143,7 +143,7 @@ def import_(path: Path, kind: str | None, options: tuple[str, ...], as_json: boo
     _show([_summary(one) for one in results], as_json)
 
 
-@catalog.command()
+@catalog.command(short_help="Remove what a refresh or an import brought.")
 @click.argument("provider", type=CatalogName("provider"))
 def forget(provider: str) -> None:
     """Remove what a refresh or an import of PROVIDER brought; the packaged facts count again."""
@@ -155,7 +155,7 @@ def forget(provider: str) -> None:
     show_lines(f"Forgotten: what was fetched or imported of {provider}.")
 
 
-@catalog.command()
+@catalog.command(short_help="Show what the catalog holds and how old it is.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def status(as_json: bool) -> None:
     """Show what the catalog holds and how old it is, provider by provider."""
@@ -195,7 +195,7 @@ def status(as_json: bool) -> None:
     text.show_lines(f"Holds {counts}.", f"Your files: {holdings['config_dir']}  Your data: {holdings['data_dir']}")
 
 
-@catalog.command()
+@catalog.command(short_help="Show the rows of a table, or list the tables.")
 @click.argument("table", required=False, type=CatalogName("table"))
 @click.argument("words", nargs=-1)
 @click.option("--limit", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Rows to show; 0 for all.")

@@ -255,7 +255,7 @@ def _show_region(meaning: RegionMeaning) -> None:
     pue = "unknown" if region.pue is None else f"{region.pue:g} ({region.pue_basis})"
     text.show_title(f"{region.name}: region of {region.provider}, {place}")
     chips = (
-        f"{meaning.machines} machine types are priced there: {', '.join(meaning.chips)}"
+        f"{text.plural(meaning.machines, 'machine type')} with a price: {', '.join(meaning.chips)}"
         if meaning.machines
         else "no price known"
     )

@@ -12,6 +12,7 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
+from itertools import takewhile
 
 import click
 
@@ -57,14 +58,14 @@ COMMANDS = {
     "policies": "List rules for spot, scaling and queues.",
     "simulate": "Compare policies on traces before using them.",
     "bench": "Measure the same work on several machines.",
-    "characterize": "Run a program and write down what it is.",
+    "characterize": "Run a program and describe it as a workload file.",
     "profile": "Measure this machine's GPU, or show a profile.",
     "calibrate": "Fit predictions to runs that you measured.",
     "score": "Compare predictions with runs that you measured.",
     "load": "Send requests to a service and measure its answers.",
     "accuracy": "Compare predictions with your finished jobs.",
     "doctor": "Say why a program is slow, and what to try.",
-    "health": "Judge whether devices are well, or to be drained.",
+    "health": "Check whether devices are healthy or should be drained.",
 }
 
 
@@ -221,7 +222,8 @@ def main(args: list[str] | None = None) -> int:
         return 0
     except click.ClickException as error:
         command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "chipwise"
-        return _tell(f"{error.format_message()}\nTry: {command} --help", 2)
+        split = _split_list(error, sys.argv[1:] if args is None else args)
+        return _tell(f"{error.format_message()}{split}\nTry: {command} --help", 2)
     except (click.Abort, KeyboardInterrupt):
         return _tell("interrupted", 130)
     except BrokenPipeError:
@@ -252,9 +254,44 @@ def _no_such_option(error: click.NoSuchOption) -> str:
     command = error.ctx.command if error.ctx else app
     known = [option[2:] for parameter in command.params for option in parameter.opts if option.startswith("--")]
     near = [f"--{option}{f' {value}' if value else ''}" for option, value in suggested_options(error.option_name, known)]
-    hint = f" Did you mean {' or '.join(near)}?" if near else ""
     path = error.ctx.command_path if error.ctx else "chipwise"
+    hint = f" Did you mean {' or '.join(near)}?" if near else _without_option(error.option_name, command, path)
     return f"No such option: {error.option_name}.{hint}\nTry: {path} --help"
+
+
+def _without_option(name: str, command: click.Command, path: str) -> str:
+    """What an option asks for that goes without one: the command's argument, or a field of a workload file."""
+    from chipwise.spelling import fold
+
+    arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
+    words = " ".join(argument.make_metavar(click.Context(command)) for argument in arguments)
+    if len(fold(name)) > 2 and fold(name) in fold(words):
+        return f" It goes without a flag: {path} {words}"
+    if "workload" not in fold(words):
+        return ""
+    from chipwise.workload.problems import field_called
+
+    field = field_called(name.lstrip("-").replace("-", "_"))
+    return f" A workload file has the field {field}; `chipwise init` writes one." if field else ""
+
+
+def _split_list(error: click.ClickException, words: list[str]) -> str:
+    """How a list is written whose names were separated by blanks: " Lists take commas, ..."; empty where none was."""
+    if (
+        error.__class__ not in (click.UsageError, click.BadParameter)
+        or not isinstance(error, click.UsageError)
+        or not error.ctx
+    ):
+        return ""
+    only = error.param if isinstance(error, click.BadParameter) else None  # else a word too many, behind any list
+    for option in error.ctx.command.params:
+        if not isinstance(option, click.Option) or not (option.metavar or "").endswith(",...") or only not in (None, option):
+            continue
+        start = next((place + 1 for place, word in enumerate(words) if word in option.opts), len(words))
+        names = list(takewhile(lambda word: not word.startswith("-") and "." not in word, words[start:]))
+        if len(names) > 1:
+            return f" Lists take commas, without blanks: {words[start - 1]} {','.join(name.strip(',') for name in names)}"
+    return ""
 
 
 def _wrong_use(error: click.BadOptionUsage, words: list[str]) -> str:

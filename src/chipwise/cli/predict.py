@@ -15,7 +15,7 @@ from chipwise.text import duration, gib
 @click.argument("model", metavar="MODEL|WORKLOAD.yaml", type=CatalogName("model"))
 @click.option("--on", required=True, metavar="CHIP", type=CatalogName("chip"), help="The chip; stages: CHIP,STAGE=CHIP.")
 @click.option("--train", is_flag=True, help="Training (or fine-tuning with --method).")
-@click.option("--serve", is_flag=True, help="Generation, or answers of models that generate nothing.")
+@click.option("--serve", is_flag=True, help="Serving: generated text, or one answer per request.")
 @click.option("--chips", type=WholeNumber(), default=None, help="Chips in all; training: tp x pp x cp x data parallel.")
 @click.option("--tp", type=WholeNumber(), default=None, help="Tensor parallel.")
 @click.option("--pp", type=WholeNumber(), default=None, help="Pipeline parallel.")

@@ -68,7 +68,7 @@ def _of_replica(function: F) -> F:
         click.option("--weights", default=None, metavar="FILE", help="Serve this file: model.gguf."),
         click.option("--environment", "-e", default=None, help="Use this environment of the file: prod."),
         click.option("--context", type=WholeNumber(), default=None, help="Tokens of prompt and answer together."),
-        click.option("--at-once", type=WholeNumber(1, 65536), default=None, help="Requests that a replica works on together."),
+        click.option("--at-once", type=WholeNumber(1, 65536), default=None, help="Requests that a replica handles at once."),
         click.option("--gpus", type=WholeNumber(0, 64), default=None, help="Reserve GPUs for each replica."),
         click.option("--cpus", type=WholeNumber(0, 4096), default=0, help="Reserve CPUs for each replica; default: shared."),
         click.option("--health", default=None, metavar="PATH", help="Of a command: what it answers when it is ready."),
@@ -88,7 +88,9 @@ def _of_scaling(function: F) -> F:
     options = (
         click.option("--scaling", default=None, metavar="POLICY", help="Scale by hpa:60 or another policy, or a FILE.py."),
         click.option("--scale-every", type=Duration(), default=None, help="Ask the policy so often; default: 15s."),
-        click.option("--idle", type=Duration(), default=None, help="Of 0-N: end the last after this without requests; 5m."),
+        click.option(
+            "--idle", type=Duration(), default=None, help="With 0-N: end the last after this time without requests; 5m."
+        ),
     )
     for option in reversed(options):
         function = option(function)
@@ -114,14 +116,14 @@ def _of_scaling(function: F) -> F:
 @click.option("--project", default=None, help="Record this project.")
 @click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Record a label; may be repeated.")
 @click.option("--folder", type=click.Path(path_type=Path), default=None, help="Run in this folder; default: the current one.")
-@click.option("--detach", "-d", is_flag=True, help="Return when it is ready; it goes on.")
+@click.option("--detach", "-d", is_flag=True, help="Return when it is ready; it keeps running.")
 @click.option("--json", "as_json", is_flag=True, help="Print the service as JSON; implies --detach.")
 @click.pass_context
 def serve(ctx: click.Context, /, words: tuple[str, ...], detach: bool, as_json: bool, **options: Any) -> None:
     """Serve a model on this machine.
 
     Replicas are jobs like any other: a lost one is started again, and its requests go to the others or wait. A gateway before
-    them speaks the APIs of OpenAI and TGI. Ctrl-C lets requests end and stops all; with --detach they go on.
+    them speaks the APIs of OpenAI and TGI. Ctrl-C lets requests end and stops all; with --detach it keeps running.
 
     \b
     Examples:
@@ -227,7 +229,7 @@ def _show(service: dict[str, Any]) -> None:
     text.show_table(columns, rows)
 
 
-@serve.command()
+@serve.command(short_help="Change the number of replicas.")
 @click.argument("name")
 @click.argument("replicas", metavar="N|N-M")
 @_of_scaling

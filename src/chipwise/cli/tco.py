@@ -61,7 +61,7 @@ class Read(click.ParamType[Any]):
 
 _ABOVE_ZERO = 1e-6
 _BRIEF_ROWS, _BRIEF_SWINGS = 6, 3  # on one screen
-_HINT = "--full shows the cost by line, all that moves it, and the assumptions."
+_HINT = "--full shows each line of the cost, what changes the result, and the assumptions."
 
 
 def _usd(allowed: str, most: float = 1e9) -> Quantity:
@@ -123,7 +123,9 @@ def _share(allowed: str = "shares from 0% to 100%, such as 5% or 0.05", least: f
     metavar="SHARE",
     help="Yearly price decline of rents: 20%, or -5% for a rise; 0 for none. Default: as observed, with an interval.",
 )
-@click.option("--full", is_flag=True, help="Also each part of the cost of owning, all that changes it, and the assumptions.")
+@click.option(
+    "--full", is_flag=True, help="Also each part of the cost of owning, everything that changes it, and the assumptions."
+)
 @csv_option("CSV of what is rented instead, with a header line.")
 @json_option("JSON; its keys are on the page docs/models/tco.md.")
 @reporting()
@@ -131,8 +133,8 @@ def tco(chip: str, full: bool, as_json: bool, as_csv: bool, report: HtmlReport, 
     """Compare owning machines with CHIP and renting them: yearly cost, break-even by use and month, what changes the result.
 
     Purchase price, power, power price, PUE and rent come from the catalog unless given; the output says from where. Without
-    --against the chip's real offers are taken: by purchase option the cheapest, the cheapest that lasts and the middle of the
-    providers. The answer is against the least rent that lasts and is not spot, or against --rent.
+    --against, the chip's real offers are compared: for each purchase option the cheapest, the cheapest durable one (still there
+    next month) and the median of the providers. The result is against the cheapest durable offer that is not spot, or --rent.
 
     \b
     Examples:
@@ -244,8 +246,8 @@ def _hours(result: Tco) -> list[tuple[str, str]]:
 
     return [
         ("an hour of a machine", ends("usd_per_machine_hour")),
-        ("an hour in use", ends("usd_per_useful_hour")),
-        ("an hour in use of a chip", f"${cost.usd_per_useful_hour / result.request.chips:,.2f}"),
+        ("per hour in use", ends("usd_per_useful_hour")),
+        ("per chip-hour in use", f"${cost.usd_per_useful_hour / result.request.chips:,.2f}"),
     ]
 
 
@@ -300,7 +302,7 @@ def _show_swings(result: Tco, limit: int | None = None) -> None:
         return
     base = result.reference.compared.saving_usd
     text.show_lines("")
-    text.show_title(f"{balance_words(result.reference)}; what moves it, one at a time")
+    text.show_title(f"{balance_words(result.reference)}; what changes the result, one at a time")
     sys.stdout.write("\n".join(tornado(result.swings[:limit], base, text.width())) + "\n")
 
 

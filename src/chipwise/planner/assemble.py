@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -124,7 +125,26 @@ def assemble(
         porting=_porting_trade(maker, heads, leading),
         rows=maker.rows(np.concatenate([good, rest]), len(good)),
         farther=maker.choice(int(beyond[0])) if len(beyond) else None,
+        larger=_larger(maker, choices[0]) if choices else None,
     )
+
+
+def _larger(maker: ChoiceMaker, winner: Choice) -> Choice | None:
+    """What more machines than are taken unasked make of a job that nothing else does within the horizon."""
+    case, priced = maker.case, maker.priced
+    goals = case.goals
+    if goals.horizon_s is None or winner.seconds <= goals.horizon_s or math.isinf(goals.most_machines):
+        return None
+    unbounded = replace(case, goals=replace(goals, most_machines=math.inf))
+    fine = feasible(unbounded, maker.fleet, priced, maker.layered)[0]
+    ranked = order(values_of(case, priced), goals.objective)
+    good = ranked[fine[ranked]]
+    if goals.objective == "cost":
+        heads, leading = maker.led(good)
+        best = maker.choice(int(heads[leading.first]))
+    else:
+        best = maker.choice(int(maker.able(good, goals.objective)[0]))
+    return best if best.seconds < winner.seconds else None
 
 
 def _near_tie(maker: ChoiceMaker, heads: Index, leading: Lead | None, doubtful_row: int | None) -> NearTie | None:

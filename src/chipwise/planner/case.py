@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -44,6 +44,7 @@ class Described:
     replicas: int | None = None
     lines: tuple[Line, ...] = ()  # bought besides machines; they sum to the row's `beside_usd`
     latency: Mapping[str, float] | None = None  # seconds at the asked load
+    answer_s: Mapping[str, float] = field(default_factory=dict)  # seconds of one answer then, by what they go into
     rate_spread: float = 1.0
     request_chance: float | None = None  # that a request alone keeps the latency goals, by how sure the estimate is
     load_chance: float | None = None  # that all that comes is taken

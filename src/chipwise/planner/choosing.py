@@ -374,11 +374,21 @@ class ChoiceMaker:
         data = self.case.data
         return data is not None and bool(data.place) and float(self.priced.tails.moved[row]) == 0.0
 
+    def _travels_s(self, trip: float | None) -> float:
+        """The way of a request and its answer."""
+        reach = self.case.reach
+        return 0.0 if reach is None else reach.allowance_s if trip is None else trip
+
+    def _answer_s(self, described: Described, trip: float | None) -> dict[str, float]:
+        """What is more than a millionth of an answer."""
+        added = self._travels_s(trip)
+        parts = {**described.answer_s, **({"network": added} if added else {})} if described.answer_s else {}
+        least = 1e-6 * sum(parts.values())
+        return {name: seconds for name, seconds in parts.items() if seconds > least}
+
     def _latency(self, described: Described, trip: float | None) -> dict[str, float]:
         """With the way of a request and its answer; every token after the first follows on it."""
-        reach = self.case.reach
-        added = 0.0 if reach is None else reach.allowance_s if trip is None else trip
-        latency = described.latency or {}
+        added, latency = self._travels_s(trip), described.latency or {}
         return {name: seconds + (0.0 if name.startswith("tpot") else added) for name, seconds in latency.items()}
 
     def choice(self, row: int) -> Choice:
@@ -458,6 +468,7 @@ class ChoiceMaker:
             storage=storage.tier if storage else "",
             feeding=_feeding(storage) if storage else None,
             latency=self._latency(described, trip),
+            answer_s=self._answer_s(described, trip),
             rate_spread=described.rate_spread,
             watts=float(priced.power_w[row]),
             watts_stated=self.fleet.parts[shape.part].power_stated,

@@ -40,6 +40,7 @@ STEP_SAMPLES = 256.0  # a chip and step, of models over pictures and other sampl
 
 # Jobs
 HORIZON_S = 30 * DAY  # within which a job without a deadline is done, where anything does it in that time
+LONGER_THAN_FASTEST = 1.5  # at most, of a job that nothing does within the horizon
 MOST_MACHINES = 64  # that a plan takes where neither a goal nor limits.large asks for more
 MACHINE_CHIPS = 8  # of a usual machine: a pod or a rack counts as so many of them as its chips make
 

@@ -13,7 +13,7 @@ from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
 from chipwise.planner.case import PlanningCase
 from chipwise.planner.cost_range import sure_extra
-from chipwise.planner.defaults import MACHINE_CHIPS
+from chipwise.planner.defaults import LONGER_THAN_FASTEST, MACHINE_CHIPS
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Mask, offer_title
 from chipwise.planner.pricing import Priced, own_limits
@@ -169,17 +169,22 @@ def _surest(case: PlanningCase, priced: Priced, tests: Sequence[_Test], fine: Ma
 def _sensible(case: PlanningCase, fleet: Fleet, priced: Priced, fine: Mask) -> Mask:
     """Without what nobody would do unasked: a chip that may be too slow for a request alone, a job of longer than a month, a
     fleet of more machines than a team starts alone, in which a pod counts as machines of eight chips. Where nothing else is
-    left they are kept."""
+    left they are kept; but where every job takes longer than a month, none that takes much longer than the fastest: the
+    cheapest then would run for years on old chips."""
     goals = case.goals
     chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine]]
     fleets = priced.machines * np.maximum(chips / MACHINE_CHIPS, 1.0)
-    masks = [fleets <= goals.most_machines, priced.seconds <= (goals.horizon_s or math.inf)]
+    masks = [fleets <= goals.most_machines]
     if case.chance is not None:
         masks.insert(0, case.chance[priced.way] >= goals.sure_enough)
     for mask in masks:
         if (fine & mask).any():
             fine = fine & mask
-    return fine
+    if goals.horizon_s is None or not fine.any():
+        return fine
+    fastest_s = float(priced.seconds[fine].min())
+    longest_s = goals.horizon_s if fastest_s <= goals.horizon_s else LONGER_THAN_FASTEST * fastest_s
+    return np.asarray(fine & (priced.seconds <= longest_s), dtype=bool)
 
 
 def row_title(fleet: Fleet, priced: Priced, at: int) -> str:

@@ -31,6 +31,7 @@ _OPTION = re.compile(
     r"|(?:(?<=--to )|(?<=--market )|(?<=--commit )|(?<=--precision )|(?<=--cloud )|(?<=--chip )|(?<=--shape ))"
     r"(?!(?:and|or|is|are|in|to|with|does|goes)\b)[A-Za-z][A-Za-z0-9-]*(?:,[A-Za-z][A-Za-z0-9-]*)*))?"  # kubernetes, aws,gcp
 )
+_ADJACENT = re.compile(r'\b\w+=(?:[\d.]+|"[^"]*"|True)(?= \w+=(?:\d|"|True))')  # keywords that no comma separates
 
 
 def verb(function: F) -> F:
@@ -162,13 +163,13 @@ def as_keywords(text: str, names: frozenset[str] = frozenset()) -> str:
             return "limits" if value is None else _limit(value)
         if name not in names and name not in known:
             return option[0]
-        if name == "force":
-            return "force=True"
+        if name in ("force", "large"):
+            return f"{name}=True"
         if value is None:
             return name
         return f"{name}={value}" if re.fullmatch(r"\d+(?:\.\d+)?", value) else f'{name}="{value}"'
 
-    return _OPTION.sub(keyword, text)
+    return _ADJACENT.sub(r"\g<0>,", _OPTION.sub(keyword, text))
 
 
 def spoken(value: Any) -> Any:

@@ -38,8 +38,8 @@ class Choice:
     purchase: str  # on-demand, spot, reserved-1y, ...
     precision: str
     split: Mapping[str, Any]  # how the work is divided: tp, pp, ...
-    time: Interval  # seconds of a job; of a service those of one answer
-    speed: Interval | None  # work per second, or what a service answers
+    time: Interval  # seconds of a job; of a service those of the month in which it is on
+    speed: Interval | None  # work per second, or what a service answers: its terms are the seconds of one answer
     cost: ChoiceCost
     usd_per_unit: float
     unit: str  # of `usd_per_unit`
@@ -128,7 +128,12 @@ def _speed(view: Mapping[str, Any], kind: str, per: str) -> Interval | None:
             return None
         low, high = view["requests_per_s_range"] or (view["requests_per_s"],) * 2
         return Interval(
-            value=view["requests_per_s"], low=low, high=high, unit=RATES.get(kind, "req/s"), provenance=view["provenance"]
+            value=view["requests_per_s"],
+            low=low,
+            high=high,
+            unit=RATES.get(kind, "req/s"),
+            terms=dict(view["answer_terms_s"] or {}),
+            provenance=view["provenance"],
         )
     return None if view["speed"] is None else Interval.of({**view["speed"], "provenance": view["provenance"]})
 

@@ -13,7 +13,8 @@ from chipwise.text import duration, number
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A value that the 10th and the 90th percentile stand around. `terms`: seconds by what they go into, where known."""
+    """A value that the 10th and the 90th percentile stand around. `terms`: seconds by what they go into, where known; of what a
+    service answers, those of one answer under the load that was asked for."""
 
     value: float
     low: float

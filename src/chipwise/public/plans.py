@@ -69,6 +69,11 @@ class Plan:
         return self.request.source
 
     @property
+    def missing(self) -> tuple[Missing, ...]:
+        """Nothing: as `NoPlan.missing`, so that both can be asked."""
+        return ()
+
+    @property
     def best(self) -> Choice:
         """The first choice. A pipeline has none: look at `stages`."""
         if self.stages:

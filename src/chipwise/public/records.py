@@ -14,7 +14,7 @@ from chipwise.catalog.region import readable
 from chipwise.errors import Problem
 from chipwise.public.layout import LINES, data_frame, folded, html_pairs, html_table, text_pairs, text_table
 from chipwise.spelling import nearest
-from chipwise.text import json_value
+from chipwise.text import json_value, plural
 
 _MOST_COLUMNS = 8  # that are printed where no choice was made
 
@@ -182,7 +182,7 @@ class Ownership(Record):
 
     def __repr__(self) -> str:
         rows = [[one.get(name) for name in _RENTS] for one in self["cloud"]]
-        head = f"{self['machines']:g} machines of {self['chips']:g}x {self['chip']}, owned for {self['years']:g} years"
+        head = f"{plural(self['machines'], 'machine')} of {self['chips']:g}x {self['chip']}, owned for {self['years']:g} years"
         notes = folded(*self["notes"][:2])
         return "\n".join([head, *folded(self["answer"]), *text_table(_RENTS, rows[:8], max(len(rows) - 8, 0)), *notes])
 

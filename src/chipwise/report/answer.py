@@ -35,7 +35,7 @@ def answer_tiles(plan: Plan) -> list[Tile]:
 def _carbon_note(plan: Plan) -> str:
     """What it is made of."""
     making = 0.0 if plan.winner is None else plan.winner.making_kg
-    return f"electricity, and {mass(making)} for the making of the hardware"
+    return f"electricity, and {mass(making)} for making the hardware"
 
 
 def _likely(share: float) -> str:
@@ -73,7 +73,7 @@ def _speed(plan: Plan, winner: Choice) -> list[Tile]:
     if winner.seats is not None:
         tiles.append(Tile("room for", f"{winner.seats:,} people"))
     elif winner.rate is not None:
-        tiles.append(Tile("able to do", f"{amount(winner.rate)} {RATES.get(plan.kind, 'a second')}", "within the goals"))
+        tiles.append(Tile("capacity", f"{amount(winner.rate)} {RATES.get(plan.kind, 'a second')}", "within the goals"))
     return tiles
 
 

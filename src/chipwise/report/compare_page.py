@@ -35,7 +35,7 @@ def compare_page(comparison: Comparison, today: date) -> str:
     charts = [] if chart is None else [chart]
     inside = [
         tiles(answer_tiles(plan)) if plan.winner is not None else missing_section(plan),
-        drawn(charts, "sides", f"The cheapest by {comparison.by}", "Lines: eight times of ten the cost is within."),
+        drawn(charts, "sides", f"The cheapest by {comparison.by}", "Lines: the range that holds the cost 8 times out of 10."),
         section(
             "cells",
             f"By {comparison.by}",
@@ -87,7 +87,7 @@ def _chart(good: list[Cell], plan: Plan) -> Chart | None:
 
 def _table(comparison: Comparison, good: list[Cell]) -> str:
     plan, keys = comparison.plan, _KEYS[comparison.by]
-    heads = (*keys, "chips", "where", f"USD/{plan.per}", "time" if plan.per == "job" else "able to do", "kg CO2e", "price of")
+    heads = (*keys, "chips", "where", f"USD/{plan.per}", "time" if plan.per == "job" else "capacity", "kg CO2e", "price of")
     rows = [
         [
             *(text(readable(part) if part else "?") for part in cell.key),

@@ -109,7 +109,7 @@ def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[st
             charts,
             "against",
             "What it costs, against the next best",
-            f"Of a {plan.per}. Green: the answer. Lines: eight times of ten the cost is within, by price and speed together.",
+            f"USD per {plan.per}. Green: the answer. Lines: the range that holds the cost 8 times out of 10.",
         ),
         drawn(
             charts,
@@ -121,8 +121,8 @@ def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[st
             "choices",
             "Ranking",
             ranking(plan),
-            told=f"The best offer of every machine type and way to buy, {count:,} in all; those that differ in size, provider "
-            "or region alone stand below the best of them. A click on a heading sorts.",
+            told=f"The best offer of every machine type and purchase option, {count:,} in all. Those that differ only in size, "
+            "provider or region are folded under the best of them. Click a heading to sort.",
         ),
         _answered(plan),
         tag("div", _run_section(winner), _money(winner), class_="two"),
@@ -133,7 +133,9 @@ def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[st
             "Medians over providers, machines and regions, hosts included, without marketplaces. The star is what the answer "
             "pays.",
         ),
-        section("decision", "What decided", flowchart(plan, questions(plan)), told="Only questions that left something out."),
+        section(
+            "decision", "What decided", flowchart(plan, questions(plan)), told="Only the questions that excluded something."
+        ),
         drawn(
             charts,
             "pareto",

@@ -75,7 +75,7 @@ def _tiles(result: Tco) -> list[Tile]:
     spread = saving_words(low.usd_per_useful_hour, high.usd_per_useful_hour)
     own_tiles = [
         Tile("bought for", usd_short(own.bought_usd), f"sold for {usd_short(own.resale_usd)} after {_span(result)}"),
-        Tile("an hour in use of an own machine", usd(cost.usd_per_useful_hour), f"{spread} as purchase prices spread"),
+        Tile("per hour in use of an own machine", usd(cost.usd_per_useful_hour), f"{spread} as purchase prices spread"),
     ]
     reference = result.reference
     if reference is None:
@@ -211,7 +211,7 @@ def _sensitivity(result: Tco) -> str:
     ]
     summary = f"{balance_words(reference)}. One at a time."
     heads = ("setting", "from, to", "saved at the first", "at the second")
-    return section("sensitivity", "What moves it", simple(heads, rows, numbers=(2, 3)), told=summary)
+    return section("sensitivity", "What changes the result", simple(heads, rows, numbers=(2, 3)), told=summary)
 
 
 def _assumptions(result: Tco) -> list[tuple[str, str]]:

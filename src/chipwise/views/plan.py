@@ -53,6 +53,7 @@ def plan_view(plan: Plan) -> View:
         if (tie := plan.near_tie) and plan.winner
         else None,
         "porting": choice_view(plan.porting) if plan.porting else None,
+        "larger": choice_view(plan.larger) if plan.larger else None,
         "turns": [{"what": one.what, "text": one.told} for one in plan.turns],
         "services": [service_view(service) for service in plan.services],
         "alternatives": [
@@ -145,6 +146,7 @@ def choice_view(choice: Choice) -> View:
         "speed": _speed_view(choice),
         "requests_per_s": choice.rate,
         "requests_per_s_range": choice.rate and [choice.rate / choice.rate_spread, choice.rate * choice.rate_spread],
+        "answer_terms_s": dict(choice.answer_s) or None,
         "replicas": choice.replicas,
         "memory_share": choice.memory_share,
         "provenance": choice.provenance,

@@ -1,4 +1,4 @@
-"""How items bytes a workload reads, writes and saves, as far as its description tells. What the file states wins.
+"""How many bytes a workload reads, writes and saves, as far as its description tells. What the file states wins.
 
 | work | reads | writes |
 |---|---|---|
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from chipwise.errors import BadInput
-from chipwise.text import count, decimal_size, number
+from chipwise.text import decimal_size, large, number, plural
 from chipwise.units import HOUR, MONTH, WEEK
 from chipwise.workload.choices import Method, Optimizer
 from chipwise.workload.common import Common
@@ -76,7 +76,7 @@ RAW_SAMPLES = 1.5  # a pixel of uncompressed video, at 4:2:0
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """So items bytes, and how they are known: a formula, or nothing where the file states them."""
+    """So many bytes, and how they are known: a formula, or nothing where the file states them."""
 
     bytes: float
     formula: str = ""
@@ -162,10 +162,10 @@ def _derived(work: Common, shape: Shape | None) -> Volume:
         case Learning():
             return _learning(work, shape)
         case Batch():
-            return _samples(work, shape, work.items, f"{count(work.items)} items", monthly=False)
+            return _samples(work, shape, work.items, f"{large(work.items)} items", monthly=False)
         case Serve() if work.arrival.rate is not None:
             requests = work.arrival.rate * (work.devices or 1) * _month_s(work)
-            return _samples(work, shape, requests, f"{count(requests)} requests", monthly=True)
+            return _samples(work, shape, requests, f"{large(requests)} requests", monthly=True)
         case Transcode():
             return _video(work)
         case Stream():
@@ -173,19 +173,20 @@ def _derived(work: Common, shape: Shape | None) -> Volume:
             flow = Amount(rate * _month_s(work), f"{_hours(_month_s(work))} x {decimal_size(rate)}/s")
             return Volume(read=flow, written=flow, monthly=True)
         case Render():
-            frame = f"{work.resolution.width} x {work.resolution.height} x {FRAME_BYTES:g} B"
-            frames = Amount(work.frames * work.resolution.pixels * FRAME_BYTES, f"{count(work.frames)} frames x {frame}")
+            frame = f"{work.resolution.width} x {work.resolution.height} x {FRAME_BYTES:g} bytes"
+            frames = Amount(work.frames * work.resolution.pixels * FRAME_BYTES, f"{large(work.frames)} frames x {frame}")
             return Volume(read=Amount(work.scene, "the scene") if work.scene else None, written=frames)
         case Hpc() if work.working_set is not None:
             return Volume(
                 written=Amount(
-                    work.runs * work.working_set, f"{work.runs:,} x a working set of {decimal_size(work.working_set)}"
+                    work.runs * work.working_set,
+                    f"{plural(work.runs, 'run')} x a working set of {decimal_size(work.working_set)}",
                 )
             )
         case Hybrid():
             part = work.quantum
             shots = work.iterations * part.circuits * part.shots
-            return Volume(written=Amount(shots * part.qubits / 8, f"{count(shots)} shots x {part.qubits} bits"))
+            return Volume(written=Amount(shots * part.qubits / 8, f"{large(shots)} shots x {part.qubits} bits"))
     return Volume()
 
 
@@ -217,7 +218,7 @@ def _video(work: Transcode) -> Volume:
     def amount(videos: tuple[Video, ...]) -> Amount:
         rates = [bitrate(video) for video in videos]
         rate = sum(value for value, _ in rates)
-        usual = "" if all(stated for _, stated in rates) else " (usual for the codec)"
+        usual = "" if all(stated for _, stated in rates) else ", usual for the codec"
         return Amount(seconds * rate, f"{_hours(seconds)} x {_bits(rate)}{usual}")
 
     return Volume(read=amount((work.source,)), written=amount(work.outputs), monthly=work.duration is None)
@@ -236,9 +237,9 @@ def _learning(work: Learning, shape: Shape | None) -> Volume:
     weights = checkpoint = None
     if shape is not None:
         trained = learning_parameters(work, shape)
-        weights = Amount(WEIGHT_BYTES * trained, f"{count(trained)} parameters x {WEIGHT_BYTES:g} B")
+        weights = Amount(WEIGHT_BYTES * trained, f"{large(trained)} parameters x {WEIGHT_BYTES:g} bytes")
         saved = _saved_bytes(work)
-        checkpoint = Amount(saved * trained, f"{count(trained)} parameters x {saved:g} B")
+        checkpoint = Amount(saved * trained, f"{large(trained)} parameters x {saved:g} bytes")
     return Volume(read=_learned(work, shape), written=weights, checkpoint=checkpoint)
 
 
@@ -246,16 +247,16 @@ def _learned(work: Learning, shape: Shape | None) -> Amount | None:
     vocabulary = getattr(shape, "vocab", None) or SHORT_VOCABULARY + 1
     token = 2.0 if vocabulary <= SHORT_VOCABULARY else 4.0
     if work.tokens is not None:
-        return Amount(work.tokens * token, f"{count(work.tokens)} tokens x {token:g} B")
+        return Amount(work.tokens * token, f"{large(work.tokens)} tokens x {token:g} bytes")
     if work.samples is None:
         return None
-    samples, sample = f"{count(work.samples)} samples", _sample_bytes(shape)
+    samples, sample = f"{large(work.samples)} samples", _sample_bytes(shape)
     if sample is not None:
         return Amount(work.samples * sample, f"{samples} x {decimal_size(sample)}")
     if work.sequence_length is None:
         return None
     length = work.sequence_length + (work.target_length or 0.0)
-    return Amount(work.samples * length * token, f"{samples} x {count(length)} tokens x {token:g} B")
+    return Amount(work.samples * length * token, f"{samples} x {large(length)} tokens x {token:g} bytes")
 
 
 def _samples(work: Batch | Serve, shape: Shape | None, items: float, noun: str, monthly: bool) -> Volume:
@@ -272,7 +273,7 @@ def _samples(work: Batch | Serve, shape: Shape | None, items: float, noun: str, 
 
 
 def _text(items: float, noun: str, tokens: float) -> Amount:
-    return Amount(items * tokens * TEXT_BYTES, f"{noun} x {count(tokens)} tokens x {TEXT_BYTES:g} B")
+    return Amount(items * tokens * TEXT_BYTES, f"{noun} x {large(tokens)} tokens x {TEXT_BYTES:g} bytes")
 
 
 def _sample_bytes(shape: Shape | None) -> float | None:

@@ -45,6 +45,30 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> s
         ("predict", "--gpu", "--on"),
         ("predict", "--lora", "--method lora"),
         ("render", "--target", "--to"),
+        ("plan", "--gpus", "--limit chip_count.max=8 or --chip"),
+        ("plan", "--chips", "--limit chip_count.max=8 or --chip"),
+        ("plan", "--max-gpus", "--limit chip_count.max=8 or --chip"),
+        ("plan", "--no-spot", "--on-demand?"),
+        ("plan", "--spot-only", "--spot?"),
+        ("plan", "--exclude", "--limit avoid.clouds=aws?"),
+        ("plan", "--vendor", "--chip"),
+        ("plan", "--family", "--chip"),
+        ("plan", "--fp8", "--precision fp8?"),
+        ("plan", "--p99", "--latency or --ttft?"),
+        ("plan", "--hours", "--deadline?"),
+        ("plan", "--inference", "--serve?"),
+        ("plan", "--requests-per-day", "--rps 100k/day?"),
+        ("plan", "--carbon", "--objective carbon?"),
+        ("plan", "--fastest", "--objective time?"),
+        ("plan", "--format", "--json"),
+        ("plan", "-o", "--json or --out?"),
+        ("plan", "--input-tokens", "--input?"),
+        ("plan", "--max-cost", "--budget?"),
+        ("plan", "--zone", "--region or --country?"),
+        ("plan", "--on_demand", "--on-demand?"),
+        ("plan", "--dataset", "--samples or --tokens?"),
+        ("plan", "--quantization", "--precision?"),
+        ("predict", "--gpus", "--chips?"),
     ],
 )
 def test_a_guessed_option_is_answered_with_the_one_that_is_meant(
@@ -53,6 +77,40 @@ def test_a_guessed_option_is_answered_with_the_one_that_is_meant(
     told = refused(capsys, command, "llama-3.1-8b", word)
     assert told.startswith(f"chipwise: No such option: {word}. Did you mean {meant}")
     assert f"chipwise {command} --help" in told
+
+
+@pytest.mark.parametrize(
+    ("word", "remedy"),
+    [
+        ("--model", "It goes without a flag: chipwise plan WORKLOAD.yaml|MODEL"),
+        ("--workload", "It goes without a flag: chipwise plan WORKLOAD.yaml|MODEL"),
+        ("--replicas", "A workload file has the field replicas; `chipwise init` writes one."),
+        ("--concurrency", "A workload file has the field arrival.concurrency; `chipwise init` writes one."),
+        ("--schedule", "A workload file has the field schedule; `chipwise init` writes one."),
+    ],
+)
+def test_what_goes_without_an_option_is_answered_with_its_place(
+    word: str, remedy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"No such option: {word}. {remedy}" in refused(capsys, "plan", "llama-3.1-8b", word).replace("\n", " ")
+
+
+def test_an_architecture_stands_for_its_chips(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = json.loads(answered(capsys, *SERVE, "--chip", "hopper", "--all", "--json"))
+    chips = {choice["chip"].partition(" ")[0] for choice in plan["choices"]}
+    assert {"H100-SXM", "H200"} <= chips
+    assert {choice["family"] for choice in plan["choices"]} == {"NVIDIA Hopper"}
+    assert json.loads(answered(capsys, *SERVE, "--chip", "nvidia hopper", "--all", "--json")) == plan
+
+
+def test_a_city_and_the_beginning_of_a_name_are_places(capsys: pytest.CaptureFixture[str]) -> None:
+    frankfurt = json.loads(answered(capsys, "regions", "frankfurt", "--json"))
+    assert {("aws", "eu-central-1"), ("gcp", "europe-west3")} <= {(one["provider"], one["name"]) for one in frankfurt}
+    west = json.loads(answered(capsys, "regions", "eu-west", "--json"))
+    assert {"eu-west-1", "eu-west-2", "eu-west-3"} <= {one["name"] for one in west}
+    assert "Did you mean" in refused(capsys, "regions", "frankfurd")
+    plan = json.loads(answered(capsys, *SERVE, "--region", "frankfurt", "--json"))
+    assert {choice["country"] for choice in plan["choices"]} == {"DEU"}
 
 
 def test_a_cloud_is_a_provider_and_a_rate_is_requests_per_second(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,6 +202,13 @@ def test_a_list_with_commas_is_what_the_option_given_twice_is(capsys: pytest.Cap
         for part in value.split(","):
             twice += [option, part.strip()]
     assert answered(capsys, *arguments, "--json") == answered(capsys, *twice, "--json")
+
+
+@pytest.mark.parametrize("words", [["--cloud", "aws", "gcp"], ["--region", "EU", "US", "DE"], ["--cloud", "aws,", "gcp"]])
+def test_a_list_with_blanks_is_answered_with_one_with_commas(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    listed = ",".join(word.strip(",") for word in words[1:])
+    told = refused(capsys, *SERVE, *words).replace("\n", " ")
+    assert f"Lists take commas, without blanks: {words[0]} {listed}" in told
 
 
 def test_a_name_that_is_missing_between_commas_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,7 @@ def test_moving_an_archive_is_told_in_the_headline_where_it_costs_more_than_the_
     assert found.data is not None
     assert found.data.usd is not None
     assert not any(line.name == "transfer" for line in found.winner.cost.lines)
-    assert "20,000 h x 45 Mbit/s = 405 TB" in headline(found)
+    assert "about 405 TB (20,000 h x 45 Mbit/s)" in headline(found)
     assert "set data.place" in headline(found)
     low, high = found.data.usd
     assert low == pytest.approx((READ_GB + WRITTEN_GB) * 0.02)  # another region of the same cloud
@@ -75,7 +75,7 @@ def test_a_stated_place_counts_bytes_there_and_results_back_in_cost_and_time() -
     moving_s = (READ_GB + WRITTEN_GB) * 1e9 / (5e9 / 8)
     assert winner.moving_s == pytest.approx(moving_s + 2 * 300)
     assert winner.seconds > moving_s
-    assert any("is counted in" in note for note in found.notes)
+    assert any("Included: moving that from" in note for note in found.notes)
 
 
 def test_data_in_a_cloud_draws_the_machines_there() -> None:
@@ -89,12 +89,12 @@ def test_what_streams_send_is_told_by_the_month_and_results_alone_are_sent() -> 
     found = planned(live)
     assert found.data is not None
     assert found.data.usd is not None
-    assert "and writes 427 TB a month, derived. Sending that out of the cloud would add" in headline(found)
+    assert "and writes about 427 TB a month. Sending that out of the cloud would add" in headline(found)
     assert found.data.usd[0] >= aws_egress_usd(200 * 730 * 3600 * 6.5e6 / 8 / 1e9)
     ensemble = planned("kind: hpc\nname: a\nflop_per_step: 1e15\nworking_set: 250GB\nruns: 6\nprecision: fp64\n")
     told = (headline(ensemble), *(turn.told for turn in ensemble.turns))
     assert any(
-        "It writes 6 x a working set of 250 GB = 1.5 TB, derived. Sending that to another region" in text for text in told
+        "It writes about 1.5 TB (6 runs x a working set of 250 GB). Sending that to another region" in text for text in told
     )
 
 
@@ -106,7 +106,9 @@ def test_a_deadline_that_only_moving_misses_says_so() -> None:
 
 def test_little_data_is_a_line_of_its_own_and_what_a_service_sends_is_not_told() -> None:
     batch = planned("kind: batch\nname: a\nmodel: llama-3.1-8b\nitems: 5M\ninput_tokens: 1800\noutput_tokens: 200\n")
-    assert batch.turns[0].told.startswith("It reads 5M items x 1.8k tokens x 4 B = 36 GB and writes 4 GB, derived. Moving that")
+    assert batch.turns[0].told.startswith(
+        "It reads about 36 GB (5 million items x 1,800 tokens x 4 bytes) and writes about 4 GB. Moving that"
+    )
     service = planned("kind: serve\nname: a\nmodel: llama-3.1-8b\narrival: 2 req/s\ninput_tokens: 500\noutput_tokens: 200\n")
     assert service.data is not None
     assert not any("data.place" in text for text in (*service.notes, *(turn.told for turn in service.turns)))

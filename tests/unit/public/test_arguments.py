@@ -37,7 +37,10 @@ def plan() -> cw.Plan:
         (lambda: API.plan(MODEL, **SERVE, top="five"), "top='five' is not a whole number. Write it like top=5."),
         (lambda: API.plan(MODEL, **SERVE, limits=5), "limits=5 is not a dictionary."),
         (lambda: API.plan(MODEL, **{**SERVE, "rps": 0}), "rps must be above zero."),
-        (lambda: API.plan(MODEL, serve=True), "rps, input, output are needed. Add them, for example: rps=10"),
+        (
+            lambda: API.plan(MODEL, serve=True),
+            "rps, input, output are needed. Add them, for example: rps=10, input=1000, output=300",
+        ),
         (lambda: API.plan(MODEL, **SERVE, as_of="2026-01-01"), "cw.open(as_of=...).plan(...)"),
         (lambda: API.plan(MODEL, **{**SERVE, "rps": float("nan")}), "rps=nan is not a number."),
         (lambda: API.plan(MODEL, **{**SERVE, "rps": -5}), "rps: -5 is not above zero."),

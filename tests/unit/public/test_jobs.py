@@ -73,6 +73,8 @@ def test_a_job_is_stopped_and_goes_on(session: cw.Session) -> None:
 def test_what_cannot_run_says_why(session: cw.Session) -> None:
     with pytest.raises(cw.BadInput, match="does not say what to run"):
         session.run(cw.Hpc(flop_per_step="1 GFLOP"))
+    with pytest.raises(cw.BadInput, match=r"cw\.serve\(model\) serves it on this machine"):
+        session.run(session.plan("llama-3.1-8b", serve=True, rps=5, input=500, output=200, cloud="aws"))
     with pytest.raises(cw.UnknownName, match="priority"):
         session.run(["true"], priorty=1)  # type: ignore[call-arg]
     with pytest.raises(cw.UnknownName, match="nobody"):

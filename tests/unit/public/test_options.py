@@ -182,11 +182,12 @@ def test_what_would_change_a_plan_is_said_as_keywords(session: cw.Session) -> No
         ("Plan with --chip T4,A100-80, or so.", 'Plan with chip="T4,A100-80", or so.'),
         ("Plan with --limit clouds=[aws], or so.", 'Plan with limits={"clouds": ["aws"]}, or so.'),
         ("See `chipwise render x.yaml --to ray`.", 'See `cw.render("x.yaml", to="ray")`.'),
+        ("With --large, it is sooner.", "With large=True, it is sooner."),
         ("No flag --unknown of ours.", "No flag --unknown of ours."),
     ],
 )
 def test_options_become_keywords(option: str, keyword: str) -> None:
-    known = ("to", "chips", "tp", "pp", "on", "tokens", "samples", "limits", "market")
+    known = ("to", "chips", "tp", "pp", "on", "tokens", "samples", "limits", "market", "large")
     assert in_python(cw.BadInput(option), known).message == keyword
 
 

@@ -139,3 +139,47 @@ def test_a_pipeline_takes_workloads_as_stages() -> None:
     assert [stage.name for stage in made.stages] == ["llama-3-1-8b-finetune", "llama-3-1-8b-serve"]
     text = "kind: pipeline\nstages:\n- {kind: finetune, model: llama-3.1-8b, method: lora, tokens: 10M}\n"
     assert made.stages[0].model_dump() == parse(text).model_dump()["stages"][0]
+
+
+FIRST_DAY = """
+kind: batch
+name: first-day
+model: llama-3.1-8b
+items: 100k
+input_tokens: 200
+output_tokens: 20
+limits: {clouds: [aws]}
+program: {command: [python3, -c, "print('ran')"]}
+"""
+
+
+def test_the_first_day_with_the_package_goes_as_it_is_described(
+    home: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    plan: Any = cw.plan(
+        "llama-3.1-70b", serve=True, rps=10, input=1000, output=300, ttft="800ms", tpot="50ms", cloud=["aws", "gcp"]
+    )
+    assert plan.best.speed.low < plan.best.speed.value
+    assert sum(plan.best.speed.terms.values()) > plan.best.latency_s["ttft p90"]
+    plan = cw.plan(cw.Serve(model="llama-3.1-70b", arrival={"rate": "10 req/s"}, input_tokens=1000, output_tokens=300))
+    assert plan.best.cost.usd == plan.cost.usd
+    Path("workload.yaml").write_text(FIRST_DAY)
+    plan = cw.plan("workload.yaml")
+    assert (type(plan.best.machine), type(plan.best.cost.usd)) == (str, float)
+    assert "<table" in plan._repr_html_()
+    assert len(repr(plan).splitlines()) <= 20
+    assert plan.to_dict()["workload"] == "first-day"
+    assert cw.predict("llama-3.1-8b", train=True, on="h100", chips=8, seq=4096).terms
+    assert all(path.is_file() for path in plan.render("kubernetes").write("deploy"))
+    job = cw.run(plan)
+    assert job.wait() == "done"
+    assert job.logs() == "ran\n"
+    assert cw.offers(chip="h100", region="EU")
+    assert cw.chips()
+    assert cw.models()
+    assert not cw.fits("llama-3.1-70b", on="l40s")
+    assert cw.compare(plan)
+    assert cw.tco("h100")
+    assert cw.audit("deploy")
+    assert capfd.readouterr() == ("", "")

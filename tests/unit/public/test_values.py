@@ -51,6 +51,21 @@ def test_a_job_has_a_time_and_a_speed_in_its_own_unit(session: cw.Session) -> No
     assert found.best.usd_interval.low == found.best.cost.low
 
 
+def test_the_speed_of_a_service_has_the_seconds_of_an_answer_as_its_terms(session: cw.Session, plan: cw.Plan) -> None:
+    assert plan.best.speed is not None
+    terms, latency = plan.best.speed.terms, plan.best.latency_s
+    assert {"prefill matrix", "weights", "cache"} <= set(terms)
+    assert sum(terms.values()) == pytest.approx(latency["ttft p50"] + 299 * latency["tpot p50"], rel=0.15)
+
+
+def test_the_speed_of_a_classifier_has_the_seconds_of_a_pass_as_its_terms(session: cw.Session) -> None:
+    work = {"kind": "serve", "model": "resnet50", "arrival": "200 req/s", "limits": {"clouds": "aws", "chips": "T4"}}
+    speed = session.plan(work).best.speed
+    assert speed is not None
+    alone = session.predict("resnet50", serve=True, on="t4", batch=1, precision=session.plan(work).best.precision)
+    assert sum(speed.terms.values()) >= 0.9 * sum(alone.terms.values()) > 0
+
+
 def test_a_speed_compares_and_is_written_by_its_middle(session: cw.Session) -> None:
     slow, fast = cw.Interval(5.0, 1.0, 30.0, "req/s"), cw.Interval(7.25, 6.0, 8.0, "req/s")
     assert slow < 10 <= cw.Interval(10.0, 1.0, 30.0, "req/s")
@@ -84,6 +99,11 @@ def test_a_pipeline_begins_as_on_the_command_line(session: cw.Session) -> None:
     assert plan.stages[2].choice.speed is not None
     with pytest.raises(cw.BadInput, match="and the workload is a pipeline"):
         session.plan(Path("examples/pipeline/workload.yaml").read_text()).why("h100")
+
+
+def test_a_plan_lacks_nothing_and_its_own_machines_are_counted_in_english(plan: cw.Plan, session: cw.Session) -> None:
+    assert plan.missing == ()
+    assert repr(session.tco("h100")).startswith("1 machine of 8x H100-SXM, owned for 4 years")
 
 
 def test_why_everything_else_lost_is_told(plan: cw.Plan) -> None:

@@ -42,13 +42,13 @@ def test_the_tiles_of_a_job_are_machine_cost_time_lateness_and_carbon() -> None:
         "cost a job": ("$80.00-150", "$100 expected; price of 2026-08-21"),
         "time until done": ("10 h", "80% between 8 h and 13 h"),
         "probability of being late": ("3.4%", "done within 12 h, as sure as was asked"),
-        "carbon a job": ("20 kg CO2e", "electricity, and 0 kg for the making of the hardware"),
+        "carbon a job": ("20 kg CO2e", "electricity, and 0 kg for making the hardware"),
     }
 
 
 def test_the_carbon_of_the_tile_is_that_of_the_headline_and_says_what_making_adds() -> None:
     found = plans.plan(choices=(plans.choice(making_kg=5.0),))
-    assert numbers(found)["carbon a job"] == ("20 kg CO2e", "electricity, and 5 kg for the making of the hardware")
+    assert numbers(found)["carbon a job"] == ("20 kg CO2e", "electricity, and 5 kg for making the hardware")
     assert "20 kg CO2e" in headline(found)
 
 
@@ -64,7 +64,7 @@ def test_the_tiles_of_a_service_are_its_latency_and_its_room() -> None:
     first = replace(plans.service().choices[0], latency={"ttft p90": 0.42, "tpot p90": 0.03})
     shown = numbers(plans.service(choices=(first,)))
     assert shown["latency, ttft p90"] == ("420 ms", "tpot p90 30 ms, at the asked load")
-    assert shown["able to do"] == ("15 requests a second", "within the goals")
+    assert shown["capacity"] == ("15 requests a second", "within the goals")
 
 
 def test_what_is_paid_per_use_is_the_first_tile_where_it_is_the_answer() -> None:

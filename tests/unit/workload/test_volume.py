@@ -66,7 +66,7 @@ def test_tokens_of_a_large_vocabulary_take_four_bytes_and_others_two() -> None:
     large = volume("kind: train\nname: a\nmodel: llama-3.1-405b\ntokens: 15T\n")
     assert large.read is not None
     assert large.read.bytes == pytest.approx(15e12 * 4)
-    assert large.read.formula == "15T tokens x 4 B"
+    assert large.read.formula == "15 trillion tokens x 4 bytes"
     assert sizes("kind: train\nname: a\nmodel: llama-2-7b\ntokens: 2T\n")[0] == pytest.approx(2e12 * 2)
 
 

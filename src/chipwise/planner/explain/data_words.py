@@ -26,7 +26,7 @@ def data_words(data: DataMoved) -> str:
     time = f" and {duration(data.seconds)}" if data.seconds >= HOUR else ""
     assumed = f" Assumed: {'; '.join(data.assumed)}." if data.assumed and data.usd[1] else ""
     if data.counted:
-        return f"{amounts} Moving that from {data.place} and back is counted in: {cost}{time}.{assumed}"
+        return f"{amounts} Included: moving that from {data.place} and back, {cost}{time}.{assumed}"
     if volume.monthly:
         written = volume.written_bytes
         mean = f", {price(data.usd[0] / written * GB)} per GB" if written and data.usd[0] else ""
@@ -36,19 +36,22 @@ def data_words(data: DataMoved) -> str:
 
 
 def checkpoint_words(volume: Volume) -> str:
-    return "" if volume.checkpoint is None else f"Each checkpoint is {_formula(volume.checkpoint)}, derived."
+    return "" if volume.checkpoint is None else f"Each checkpoint is {_size(volume.checkpoint)}{_formula(volume.checkpoint)}."
 
 
 def _amounts(volume: Volume) -> str:
     """The first with its formula, which is the one that people know."""
-    derived = any(amount is not None and amount.formula for amount in (volume.read, volume.written))
-    known = f"{' a month' if volume.monthly else ''}{', derived' if derived else ''}"
+    monthly = " a month" if volume.monthly else ""
     if volume.read is None:
-        return f"writes {_formula(volume.written)}{known}" if volume.written is not None else "moves nothing"
-    written = f" and writes {decimal_size(volume.written.bytes)}" if volume.written is not None else ""
-    return f"reads {_formula(volume.read)}{written}{known}"
+        written = volume.written
+        return "moves nothing" if written is None else f"writes {_size(written)}{monthly}{_formula(written)}"
+    also = f" and writes {_size(volume.written)}{monthly}" if volume.written is not None else ""
+    return f"reads {_size(volume.read)}{monthly}{_formula(volume.read)}{also}"
+
+
+def _size(amount: Amount) -> str:
+    return f"about {decimal_size(amount.bytes)}" if amount.formula else decimal_size(amount.bytes)
 
 
 def _formula(amount: Amount) -> str:
-    size = decimal_size(amount.bytes)
-    return f"{amount.formula} = {size}" if amount.formula else size
+    return f" ({amount.formula})" if amount.formula else ""

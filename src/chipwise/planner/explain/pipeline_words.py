@@ -30,14 +30,14 @@ def together_words(plan: PipelinePlan, brief: bool = False) -> str:
     sentences = []
     moved = plan.moved_together
     if not moved:
-        sentences.append("Every stage runs on what it would run on alone.")
+        sentences.append("Every stage uses the machine that it would use alone.")
     else:
         changes = "; ".join(f"{one.name} on {what(one.choice)}, alone on {what(one.alone)}" for one in moved)
         changes = ", ".join(one.name for one in moved) if brief else changes
-        count = "1 stage runs" if len(moved) == 1 else f"{len(moved)} stages run"
-        sentences.append(f"Planned together, {count} on something else than alone: {changes}.")
+        count = "1 stage uses another machine" if len(moved) == 1 else f"{len(moved)} stages use other machines"
+        sentences.append(f"Planned together, {count} than alone: {changes}.")
     if plan.alone is not None and moved:
-        sentences.append(f"Each stage by itself: {_against(plan, plan.alone)}.")
+        sentences.append(f"Each stage planned alone: {_against(plan, plan.alone)}.")
     for tie in plan.near_ties:
         own = next(one.choice for one in plan.stages if one.name == tie.stage)
         extra_usd = own.usd - tie.choice.usd

@@ -33,7 +33,8 @@ def brief(choice: Choice, per: str) -> str:
     unit = choice.unit.replace("million ", "M").removesuffix("s")
     dated = "" if choice.purchase == "owned" or choice.provider == EDGE else f", {age(choice.price_days)} old"
     bought = "bought" if choice.provider == EDGE else choice.purchase
-    parts = [f"{bought}{dated}", own_words(choice), split, f"${number(choice.usd_per_unit)}/{unit}"]
+    per_unit = f" per {choice.unit}" if choice.unit.endswith(" at the peak") else f"/{unit}"
+    parts = [f"{bought}{dated}", own_words(choice), split, f"${number(choice.usd_per_unit)}{per_unit}"]
     if choice.quantum is not None:
         parts.append(choice.quantum.title)
     if choice.provider == EDGE:
@@ -87,6 +88,15 @@ def _fed(choice: Choice) -> str:
     return f": {', '.join(part for part in parts if part)}; {fed.why}"
 
 
+_COUNTED = {  # of a split, how its parts are said
+    "runs at once": "runs at once",
+    "chips a run": "chips per run",
+    "frames at once": "frames at once",
+    "streams a chip": "streams per chip",
+    "seats a chip": "seats per chip",
+    "chips a seat": "chips per seat",
+    "devices a place": "devices per place",
+}
 _RECOMPUTE = {0: "none", 1: "selective", 2: "full"}
 
 
@@ -96,7 +106,9 @@ def _way(name: str, value: object) -> str:
         return f"{value}% slower when all are busy"
     if name == "latency ns" and isinstance(value, int | float):
         return f"latency {duration(value / 1e9)}"
-    return f"{name}/{value}" if name == "tables" else f"{name} {value}"
+    if name == "tables":
+        return f"{name}/{value}"
+    return f"{value} {_COUNTED[name]}" if name in _COUNTED else f"{name} {value}"
 
 
 def time_parts(choice: Choice) -> str:

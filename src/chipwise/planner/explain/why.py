@@ -15,8 +15,9 @@ import numpy as np
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.machine import Machine
+from chipwise.catalog.names import ADD_OWN, NO_OWN
 from chipwise.catalog.offer import PURCHASES, Purchase
-from chipwise.errors import UnknownName
+from chipwise.errors import BadInput, UnknownName
 from chipwise.planner.fleet import Fleet
 from chipwise.planner.limits import Mask, Refused, allowed
 from chipwise.planner.reasons import Beaten, Reason
@@ -203,7 +204,7 @@ def subject_of(known: Known, fleet: Fleet, name: str) -> Subject:
         mask = np.zeros(len(catalog.machines), dtype=bool)
         mask[np.frombuffer(catalog.offers.machine, dtype=np.int32)[owned]] = True
         if not mask.any():
-            names.provider(text)  # says how machines of one's own are added
+            raise BadInput(NO_OWN, remedy=ADD_OWN)
         return Subject("your own machines", mask, everywhere)
     return Subject(*_family(known, fleet, text), everywhere)
 

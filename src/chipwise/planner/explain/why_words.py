@@ -20,7 +20,7 @@ def why_words(finding: Why, per: str) -> list[str]:
     if finding.refused and finding.outcome is not Outcome.REFUSED:
         left_out = ", ".join(f"{one.offers:,} {rule_words(one.rule)}" for one in finding.refused)
         sentences.append(
-            f"Left out are {sum(one.offers for one in finding.refused):,} of its {finding.offers:,} offers: {left_out}."
+            f"{sum(one.offers for one in finding.refused):,} of its {finding.offers:,} offers were left out: {left_out}."
         )
     if finding.service is not None:
         sentences.append(_paid_per_use(finding, finding.service))
@@ -35,7 +35,7 @@ def _answer(finding: Why, per: str) -> str:
         case Outcome.BEATEN:
             assert finding.best is not None
             assert finding.reason is not None
-            rank = f"; candidate {finding.rank:,} of {finding.candidates:,}" if finding.rank is not None else ""
+            rank = f"; number {finding.rank:,} of {finding.candidates:,} candidates" if finding.rank is not None else ""
             lost = f"{words(finding.reason)}{_extra(finding)}"
             return f"{finding.subject}: at best {_did(finding.best, per)}{rank}. {lost[0].upper()}{lost[1:]}."
         case Outcome.MISSES:

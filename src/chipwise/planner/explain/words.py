@@ -187,7 +187,7 @@ def sentence(plan: Plan) -> str:
         bought = "paid off over 3 years" if winner.provider == EDGE else winner.purchase
         return f"{verb} {hardware}, {bought}{goes}: {cost}.{remarks}"
     cost = f"{duration(winner.seconds)}{_waiting(winner)} for {cost_words(winner)}, {mass(winner.kg)} CO2e"
-    remarks = f"{_owned(winner)}{_stale(winner)}{_long(winner)}{porting_words(plan)}{_terms(plan)}"
+    remarks = f"{_owned(winner)}{_stale(winner)}{_long(winner, plan.larger)}{porting_words(plan)}{_terms(plan)}"
     return f"Run on {hardware}, {winner.purchase}: {cost}{beats}.{remarks}"
 
 
@@ -280,17 +280,19 @@ def _owned(choice: Choice) -> str:
     return f" Your own hardware: {own_words(choice)}." if choice.own is not None else ""
 
 
-def _long(choice: Choice) -> str:
-    """A job that takes longer than anybody would wait unasked."""
+def _long(choice: Choice, larger: Choice | None) -> str:
+    """A job that takes longer than anybody would wait unasked, and how long more machines than are taken unasked would take."""
     if choice.late_share is not None or choice.seconds <= HORIZON_S:
         return ""
-    more = "--large" if _fleet(choice) <= MOST_MACHINES < 2 * _fleet(choice) else "more chips"
-    return f" Nothing that was found does it within {duration(HORIZON_S)}: give a deadline, or {more}."
-
-
-def _fleet(choice: Choice) -> float:
-    """Machines, where one of more than eight chips counts as several."""
-    return choice.machines * max(choice.chips / MACHINE_CHIPS, 1.0)
+    if larger is None:
+        return f" Nothing that was found does it within {duration(HORIZON_S)}: give a deadline, or more chips."
+    most = f"{MOST_MACHINES * MACHINE_CHIPS} chips ({MOST_MACHINES} machines of {MACHINE_CHIPS})"
+    name = f"{many_words(larger)}{larger.provider} {larger.machine}, {larger.purchase}"
+    needs = f"{duration(larger.seconds)} for {usd(larger.usd)}"
+    return (
+        f" Nothing of up to {most} does it within {duration(HORIZON_S)}. With --large,"
+        f" {larger.chips * larger.machines} {larger.chip} ({name}) would take {needs}."
+    )
 
 
 def cost_words(choice: Choice, per: str = "") -> str:

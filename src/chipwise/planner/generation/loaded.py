@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class Loaded:
     chip_w: Array  # watts of a chip with its share of the host
     rate: Array  # requests per second up to which a replica keeps the goals; of callers what is planned
     chance: Array | None = None  # that the replicas take all that comes; None: nothing is asked of them
+    answer_s: Mapping[str, Array] = field(default_factory=dict)  # seconds of one answer, by what they go into
 
 
 def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> Loaded:
@@ -48,7 +49,9 @@ def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected
     estimates = predict(ask, model, ("ttft_ms", "tpot_ms", "latency_ms"), room, serving)
     seconds = goal_seconds(ask, model, estimates, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)), serving, room)
     working_w = np.broadcast_to(drawn(ask, estimates).machine, (len(ask),))
-    return Loaded(seconds, working_w, rate, _carried(job, seconds, rate * replicas, rows.spread[selected]))
+    carried = _carried(job, seconds, rate * replicas, rows.spread[selected])
+    parts = {name: np.broadcast_to(part, (len(ask),)) for name, part in estimates["latency_ms"].terms.items()}
+    return Loaded(seconds, working_w, rate, carried, parts)
 
 
 def _carried(job: ServingJob, seconds: Mapping[tuple[str, float], Array], rate: Array, spread: Array) -> Array | None:

@@ -207,6 +207,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
             at_less=fewer[index] if online else (),
             replicas=copies,
             latency=latency,
+            answer_s={name: float(part[index]) for name, part in loaded.answer_s.items()},
             rate_spread=float(rows.spread[row]),
             request_chance=float(rows.chance[row]) if job.goals else None,
             load_chance=float(loaded.chance[index]) if loaded.chance is not None else None,

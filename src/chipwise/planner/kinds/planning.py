@@ -108,6 +108,7 @@ def _assembled(
             request_chance=way.request_chance,
             load_chance=way.load_chance,
             latency=way.latency,
+            answer_s=way.answer_s,
             lines=way.lines,
             quantum=way.quantum,
         )

@@ -264,12 +264,19 @@ def serving_ways(
         answers = Answers(planned, capacity, spread, chance)
         use = ask.utilisation(batch / ask.together, float(speed.value[0]))
         way = service_way(question, index, machines, copies, answers, use, rate)
-        way = replace(way, headroom=headroom, at_less=less)
+        way = replace(way, headroom=headroom, at_less=less, answer_s=pass_parts(speed, batch))
         return [
             replace(way, precision=ask.precision, provenance=provenance_of(ask), related=is_related(ask), memory_share=share)
         ]
 
     return _in_formats(question, ground, model, settings, work, ways_of)
+
+
+def pass_parts(speed: Estimate, batch: float) -> dict[str, float]:
+    """Seconds of a pass of so many samples at once, by what they go into."""
+    parts = {name: float(np.atleast_1d(part)[0]) for name, part in speed.terms.items()}
+    scale = batch / float(speed.value[0]) / max(sum(parts.values()), 1e-12)
+    return {name: scale * seconds for name, seconds in parts.items()}
 
 
 class Answers(NamedTuple):

@@ -69,6 +69,7 @@ class Way:
     request_chance: float | None = None  # that a request alone keeps the latency goals
     load_chance: float | None = None  # that the machines take all that comes
     latency: Mapping[str, float] = field(default_factory=dict)  # seconds by goal, such as "latency p99"
+    answer_s: Mapping[str, float] = field(default_factory=dict)  # seconds of one answer, by what they go into
     use: Utilisation = field(kw_only=True)  # of every chip while it works
     limit_w: float | None = None  # that one chip may draw; None: what its sheet says
     lines: tuple[Line, ...] = ()  # bought besides machines

@@ -141,9 +141,9 @@ def _picked(ranked: Sequence[Any], lasting: Sequence[bool]) -> list[tuple[str, A
         return [("the only one", ranked[0])]
     places = {0: f"cheapest of {count} providers"}
     if any(lasting):
-        places.setdefault(lasting.index(True), f"cheapest lasting of {count} providers")
+        places.setdefault(lasting.index(True), f"cheapest durable of {count} providers")
     if count > 2:
-        places.setdefault(count // 2, f"middle of {count} providers")
+        places.setdefault(count // 2, f"median of {count} providers")
     return [(places[position], ranked[position]) for position in sorted(places)]
 
 

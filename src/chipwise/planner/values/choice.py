@@ -92,6 +92,7 @@ class Choice:
     feeding: Feeding | None = None  # how data gets from there to the chips
     rate_spread: float = 1.0  # the interval of `rate` ends at this factor above and below it
     latency: Mapping[str, float] = field(default_factory=dict)  # seconds by goal, such as "ttft p90", at the asked load
+    answer_s: Mapping[str, float] = field(default_factory=dict)  # seconds of one answer then, by what they go into
     watts: float = 0.0  # of all machines while they work, chips and hosts, without cooling: what `kg` is reckoned from
     watts_stated: bool = True  # False: nobody states the chip's power, and what is usual for its kind counts
     quantum: QuantumPart | None = None  # of a hybrid workload

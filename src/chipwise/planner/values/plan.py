@@ -276,6 +276,7 @@ class Plan:
     porting: Choice | None = None  # the best that needs porting where the answer does not, and the other way round
     farther: Choice | None = None  # the best that only the distance to the users excludes
     untried_on_amd: str = ""  # a library that the work needs and that nobody here has run on GPUs of AMD
+    larger: Choice | None = None  # the best of more machines than are taken unasked, where nothing else ends within a month
     rows: Rows | None = field(default=None, compare=False, repr=False)
 
     @property

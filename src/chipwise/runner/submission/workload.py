@@ -18,9 +18,10 @@ def spec_of(work: Common, requested: Spec, path: str, *, is_local: bool, rents: 
     """What the file says over what the command line did. `rents`: its engine rents machines, and gets the image by its name."""
     program = work.program or Program()
     if program.command is None and is_local:  # elsewhere the rendered deployment has one
-        raise BadInput(
-            f"{path}: {work.name} does not say what to run.", remedy="Add program: {command: [python, train.py]} to it."
-        )
+        remedy = "Add program: {command: [python, train.py]} to it."
+        if getattr(work, "kind", "") == "serve":
+            remedy = f"`chipwise serve {path}` serves its model here, and `chipwise render {path}` writes its deployment."
+        raise BadInput(f"{path}: {work.name} does not say what to run.", remedy=remedy)
     goals, labels = work.goals, work.labels
     if program.health and not program.port and is_local:  # nobody would ever ask it
         raise BadInput(
