@@ -1,5 +1,5 @@
-"""No command crashes on a file that is here: every command on every file, and every file with every engine and purchase option
-on every target. In one process, on the small catalog."""
+"""No command crashes on a file that is here: every command on every file, every command with every engine and purchase option
+on files in turn, and every file with every engine and purchase option on every target. In one process, on the small catalog."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ from chipwise.workload.common import Common
 from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.program import Engine, Program
 from command import Chipwise
-from every_command import COMMANDS, PLANNING, PURCHASES, Cell, fault, workload_files
+from every_command import COMMANDS, PLANNING, PURCHASES, Cell, fault, triples, workload_files
 from small_catalog import few_offers
 
 pytestmark = pytest.mark.plans_once
 SIMULATED = 9  # one file in so many is played: the clock of a simulation goes through every month of a service
 OWN_COMMAND = (None, Engine.VLLM, Engine.OWN)  # engines that are also tried with a command of the user's own
-PAIRED = 3  # purchase options of each file, in turn, so that every option meets every engine in some file
 AUDITED = "kubernetes"
 BATCH = "examples/batch/workload.yaml"
 
@@ -57,9 +56,22 @@ def test_a_command_answers_for_every_file(command: tuple[str, ...], chipwise: Ch
     assert command[0] != "check" or set(codes) == {0}
 
 
-@pytest.mark.parametrize(("index", "file"), tuple(enumerate(workload_files())), ids=tuple(workload_files()))
-def test_a_file_is_rendered_or_refused_with_every_engine_and_purchase_option(index: int, file: str, tmp_path: Path) -> None:
-    """Every engine, some also with a command of the user's own; with the purchase options they are paired in turn."""
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_command_answers_with_every_engine_and_purchase_option(
+    command: tuple[str, ...], chipwise: Chipwise, tmp_path: Path
+) -> None:
+    faults = []
+    for index, cell in enumerate(triples(command)):
+        folder = tmp_path / str(index)
+        folder.mkdir()
+        faults.append(fault(cell, cell.run(chipwise, folder)))
+    assert len(faults) == len(Engine) * len(PURCHASES)
+    assert not list(filter(None, faults))
+
+
+@pytest.mark.parametrize("file", workload_files())
+def test_a_file_is_rendered_or_refused_with_every_engine_and_purchase_option(file: str, tmp_path: Path) -> None:
+    """Every engine, some also with a command of the user's own."""
     session = open_session()
     text = workload_files()[file]
     engines = (None, *Engine)
@@ -73,9 +85,10 @@ def test_a_file_is_rendered_or_refused_with_every_engine_and_purchase_option(ind
         if engine is None and AUDITED in rendered:
             rendering.write(tmp_path / "files", {AUDITED: rendered[AUDITED]})
             assert audit(str(tmp_path / "files")).audited
-    for turn in range(index, index + PAIRED):
-        if bought := _planned(session, file, text, PURCHASES[turn * PAIRED % len(PURCHASES)]):
-            _rendered(session, _with_program(bought[0], engine=engines[turn % len(engines)]), bought[1])
+    for purchase in PURCHASES:
+        if bought := _planned(session, file, text, purchase):
+            for engine in Engine:
+                _rendered(session, _with_program(bought[0], engine=engine), bought[1])
 
 
 def test_a_batch_has_files_of_vllm_whatever_its_engine() -> None:

@@ -48,12 +48,25 @@ def workload_files() -> Mapping[str, str]:
     return stored | {f"init {kind}": templates.text(kind) for kind in templates.kinds()}
 
 
+@cache
+def all_cases() -> Mapping[str, str]:
+    """The texts of the cases that are not among `workload_files`."""
+    paths = {str(path.relative_to(ROOT)): path for path in sorted(ROOT.glob("tests/cases/*.yaml"))}
+    return {name: path.read_text(encoding="utf-8") for name, path in paths.items() if name not in workload_files()}
+
+
 def with_engine(text: str, engine: str) -> str:
     """The same workload, or each stage of it, with this engine."""
     work: dict[str, Any] = yaml.safe_load(text)
     for part in work.get("stages", [work]):
         part["program"] = {**(part.get("program") or {}), "engine": engine}
     return yaml.safe_dump(work, sort_keys=False)
+
+
+def with_purchase(text: str, purchase: str) -> str:
+    """The same workload, bought in this way."""
+    work: dict[str, Any] = yaml.safe_load(text)
+    return yaml.safe_dump({**work, "limits": {**(work.get("limits") or {}), "purchase": [purchase]}}, sort_keys=False)
 
 
 @dataclass(frozen=True)
@@ -70,11 +83,13 @@ class Cell:
         return ", ".join(filter(None, (" ".join(self.command), self.file, *options)))
 
     def run(self, chipwise: Chipwise, folder: Path) -> Done:
-        text = workload_files()[self.file]
+        text = (workload_files() | all_cases())[self.file]
+        text = with_engine(text, self.engine) if self.engine else text
+        by_option = self.command in PLANNING
         path = folder / "workload.yaml"
-        path.write_text(with_engine(text, self.engine) if self.engine else text, encoding="utf-8")
+        path.write_text(with_purchase(text, self.purchase) if self.purchase and not by_option else text, encoding="utf-8")
         words = [word.replace(FILE, str(path)).replace(FOLDER, str(folder)) for word in self.command]
-        bought = ("--limit", f"purchase={self.purchase}") if self.purchase and self.command in PLANNING else ()
+        bought = ("--limit", f"purchase={self.purchase}") if self.purchase and by_option else ()
         return chipwise(*words, *bought)
 
 
@@ -83,6 +98,15 @@ def fault(cell: Cell, done: Done) -> str | None:
     if done.code not in DOCUMENTED or "Traceback" in done.err or (done.code and not (done.err or done.out).strip()):
         return f"{cell}: exit code {done.code}: {done.err.strip()[-400:]}"
     return None
+
+
+def triples(command: tuple[str, ...]) -> Iterator[Cell]:
+    """One command with every engine and every purchase option, on all files and cases in turn."""
+    files = [*workload_files(), *all_cases()]
+    pairs = [(engine, purchase) for engine in ENGINES for purchase in PURCHASES]
+    start = COMMANDS.index(command) * len(pairs)
+    for index, (engine, purchase) in enumerate(pairs, start):
+        yield Cell(command, files[index % len(files)], engine, purchase)
 
 
 def diagonal() -> Iterator[Cell]:

@@ -20,7 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 from chipwise.errors import BadInput, TryLater
 from chipwise.job.remote import Remote
 from chipwise.runner.engine import Seen, Sight, State
-from chipwise.runner.hand_off import CODE, by_controller, failure_reason
+from chipwise.runner.hand_off import CODE, LOOKS, PATIENCE_S, TOLD_AFTER_S, by_controller, failure_reason
 from chipwise.runner.job import Job, Spec
 
 STORES = (  # that outlive a job and can be seen from several machines, as fsspec calls them
@@ -52,8 +52,6 @@ OF_ONE_STORE = 2  # of one owner, that are under way there or never came back: o
 LOST_OF_ONE_OWNER = 16  # threads that never came back, after which no other is begun for that owner
 ANSWERS_WITHIN_S = 60.0
 AGAIN_S = 15.0
-PATIENCE_S = 600.0
-TOLD_AFTER_S = 2.0  # most answers come sooner, and need no word
 Key = tuple[str, int]
 
 
@@ -208,7 +206,7 @@ class HandOffs:
             unasked = "its store was not asked: others are looked at before it"
             reason = trouble or ("its store does not answer" if key in self._tried else unasked)
             return replace(sight, code=CODE, reason=failure_reason(f"its output could not be checked: {reason}"))
-        reason = "" if now - since < TOLD_AFTER_S and not trouble else "it ended well; looks for what it made"
+        reason = "" if now - since < TOLD_AFTER_S and not trouble else LOOKS
         return replace(
             sight, state=State.RUNNING, code=None, reason=f"{reason}: {trouble}" if trouble else reason, until=None, ended=True
         )

@@ -50,7 +50,12 @@ def open_regular(path: Path | str, *, follows_links: bool = True, folder_handle:
     """A descriptor to read from. Reading a pipe that a program put there would wait for ever, and a link may name a file that
     only we can read: ValueError."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-    handle = os.open(path, flags if follows_links else flags | os.O_NOFOLLOW, dir_fd=folder_handle)
+    try:
+        handle = os.open(path, flags if follows_links else flags | os.O_NOFOLLOW, dir_fd=folder_handle)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket, or a device without its driver
+            raise ValueError(f"{path} is no file") from error
+        raise
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise ValueError(f"{path} is no file")

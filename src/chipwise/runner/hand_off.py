@@ -8,6 +8,9 @@ if TYPE_CHECKING:  # a supervisor reads this too, and needs no more of it
     from chipwise.runner.job import Spec
 
 CODE = 66  # with which a job ends that ended well and left not all of it
+LOOKS = "it ended well; looks for what it made"  # said while whoever keeps it does not answer
+TOLD_AFTER_S = 2.0  # most answers come sooner, and need no word
+PATIENCE_S = 600.0
 
 
 def by_engine(spec: Spec, looks_at: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -97,8 +97,10 @@ class Local:
         self._started = [one for one in self._started if one.poll() is None]
         attempts = {(job.id, len(job.attempts)): self._sight(job.id, len(job.attempts), now) for job in jobs}
         for job in jobs:
+            key = (job.id, len(job.attempts))
+            if job.wish.stops and attempts[key].ended:
+                self._leave(job, now, "stopped")  # nobody tells it otherwise: there is no program to leave
             if not job.attempts[-1].cpus and not job.attempts[-1].devices:
-                key = (job.id, len(job.attempts))
                 attempts[key] = replace(attempts[key], holds=sights.ordered(self.folder(*key)))
         goes = folder.goes(self.config.root, now)  # what would start here would have to leave at once
         room = Room((), ()) if goes else Room(drained.usable(self.config.root, self.config.gpus), self.config.cpus)
@@ -133,6 +135,8 @@ class Local:
                 if processes.any_lives(sights.sessions_of(state)):
                     with suppress(OSError):
                         os.utime(path / folder.LOCK)  # its supervisor was stopped or hangs, and its program goes on
+            if (state or {}).get("looks"):
+                return Sight(State.RUNNING, reason=hand_off.LOOKS, since=begun, handle=str(path), ended=True, **progress)
             deadline, reason = notice
             unanswered = sights.unanswered(path) if deadline is None else ""
             if only_looks and is_silent and processes.is_stopped(state.get("pid")):

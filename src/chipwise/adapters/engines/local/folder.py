@@ -3,7 +3,8 @@
 order.json     what to run; written by the engine before the supervisor starts
 lock           held (flock) while the supervisor or a process of the job lives (of another system user: the supervisor alone);
                its time is when that was last seen
-state.json     written once, before the first process starts: the attempt has begun, and never begins again
+state.json     written before the first process starts: the attempt has begun, and never begins again; later, that only
+               the files it was to leave behind are still looked for (`looks`)
 leave.json     somebody wants it to save and go: until when (by the time of day, and by the clock that nobody sets), and why
 notice.json    the same, for the program itself to read
 health.json    whether a service has answered its check, and what comes instead

@@ -19,7 +19,7 @@ LOOK_S = 0.1
 def parts(folder: Path) -> list[Path]:
     """Of one attempt, the oldest first."""
     numbered = sorted((int(path.suffix[1:]), path) for path in folder.glob("log.*") if path.suffix[1:].isdecimal())
-    return [*(path for _, path in reversed(numbered)), *([folder / "log"] if (folder / "log").exists() else [])]
+    return [*(path for _, path in reversed(numbered)), *([folder / "log"] if os.path.lexists(folder / "log") else [])]
 
 
 def attempts(root: Path, job: Job, number: int | None) -> list[Path]:
@@ -41,8 +41,8 @@ def tail(root: Path, job: Job, number: int | None, lines: int) -> bytes:
     count = 0
     for folder in reversed(attempts(root, job, number)):
         for path in reversed(parts(folder)):
-            size, rest = path.stat().st_size, b""
             with os.fdopen(_opened(path), "rb") as file:
+                size, rest = os.fstat(file.fileno()).st_size, b""
                 while size > 0 and count + rest.count(b"\n") <= lines:
                     start = max(size - CHUNK, 0)
                     file.seek(start)

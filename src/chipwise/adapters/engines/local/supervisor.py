@@ -24,7 +24,7 @@ from chipwise.adapters.notices.watching import Watch
 from chipwise.adapters.waking import Waker, user_name
 from chipwise.runner import hand_off
 
-from . import accounts, folder, processes
+from . import accounts, folder, outputs, processes
 from .health import EVERY_S, Health
 from .logfile import Lines, LogFile
 from .samples import Samples
@@ -47,6 +47,7 @@ class Supervisor:
         self.account = accounts.from_order(order.get("account"))
         self.children: list[subprocess.Popen[bytes]] = []
         self.codes: dict[int, int] = {}  # by rank
+        self.state: dict[str, object] = {}  # as it is written
         self.verdict: int | None = None  # ours, which stands above what the processes say
         self.reason = ""
         self.leave_by: float | None = None  # as all durations, by the clock that nobody sets
@@ -67,21 +68,20 @@ class Supervisor:
     def run(self) -> int:
         self._signals()
         processes.adopt()
-        own: dict[str, object] = {"pid": os.getpid(), "identity": processes.identity(os.getpid()), "begun": time.time()}
-        own["boottime"] = clock.boottime()
-        folder.write(self.at, folder.STATE, own)
+        self.state = {"pid": os.getpid(), "identity": processes.identity(os.getpid()), "begun": time.time()}
+        self.state["boottime"] = clock.boottime()
+        folder.write(self.at, folder.STATE, self.state)
         if self._start():
+            self.state["sessions"] = [child.pid for child in self.children]
             with suppress(OSError):  # a full disk must not end what has begun; the sessions only help to find it
-                folder.write(self.at, folder.STATE, {**own, "sessions": [child.pid for child in self.children]})
+                folder.write(self.at, folder.STATE, self.state)
             while len(self.codes) < len(self.children):
                 self._turn()
             self._drain()
         code = self._code()
         self.samples.end()
         self._sweep()
-        with accounts.acting_as(self.account):  # it sees what its program sees
-            missing = self._missing() if code == 0 else ""
-        if missing:
+        if code == 0 and (missing := self._missing()):
             code, self.reason = hand_off.CODE, hand_off.failure_reason(missing)
         self.log.close()
         self._say({"code": code, "reason": self.reason, "at": time.time()})
@@ -344,16 +344,27 @@ class Supervisor:
         return bad[0] if bad else max(self.codes.values(), default=0)
 
     def _missing(self) -> str:
-        for name in self.order.get("produces", ()):
-            path = Path(self.order.get("folder") or ".") / name
-            try:
-                if not path.exists():
-                    return f"{name} is not there"
-                if (path.is_file() and not path.stat().st_size) or (path.is_dir() and not any(path.iterdir())):
-                    return f"{name} is empty"
-            except (OSError, ValueError) as error:  # a name that no file can have, or a folder that may not be read
-                return f"{name[:200]} cannot be looked at: {getattr(error, 'strerror', None) or error}"
-        return ""
+        """Its devices are free meanwhile: as soon as the answer does not come at once, the engine is told so."""
+        names, begun = self.order.get("produces", ()), time.monotonic()
+        if not names:
+            return ""
+        look = outputs.Look(self._lacking, self.lock)
+        while (answer := look.answer(TICK_S)) is None:
+            self.beat.turn()
+            if not self.state.get("looks"):
+                self.state["looks"] = True
+                with suppress(OSError):
+                    folder.write(self.at, folder.STATE, self.state)
+                self.waker.wake()
+            asked = self.own_wish is not None or folder.read(self.at, folder.LEAVE) is not None
+            if time.monotonic() - begun > (hand_off.TOLD_AFTER_S if asked else hand_off.PATIENCE_S):
+                look.give_up()
+                return "its output could not be checked: the disk of what it made does not answer"
+        return answer
+
+    def _lacking(self) -> str:
+        with accounts.acting_as(self.account):  # it sees what its program sees
+            return outputs.lacking(self.order["produces"], self.order.get("folder", ""))
 
 
 def _impossible(command: list[Any], env: dict[str, str]) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -22,16 +24,25 @@ READERS: dict[str, Callable[[Path], Iterator[bytes] | bytes]] = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("other", ["pipe", "device"])
+@pytest.mark.parametrize("other", ["pipe", "device", "folder", "socket", "link to nothing"])
 def test_what_is_no_file_is_told_and_not_waited_for(tmp_path: Path, reader: str, other: str) -> None:
     folder = tmp_path / "j1" / "1"
     folder.mkdir(parents=True)
+    with ExitStack() as stack:
+        _put(other, folder / "log", stack)
+        with pytest.raises(OutsideFailed, match="is not a file"):
+            list(READERS[reader](tmp_path))
+
+
+def _put(other: str, log: Path, stack: ExitStack) -> None:
     if other == "pipe":
-        os.mkfifo(folder / "log")
+        os.mkfifo(log)
+    elif other == "folder":
+        log.mkdir()
+    elif other == "socket":
+        stack.enter_context(socket.socket(socket.AF_UNIX)).bind(str(log))
     else:
-        (folder / "log").symlink_to("/dev/zero")
-    with pytest.raises(OutsideFailed, match="is not a file"):
-        list(READERS[reader](tmp_path))
+        log.symlink_to("/dev/zero" if other == "device" else "/nowhere/at/all")
 
 
 def test_a_log_is_read_in_the_order_of_its_parts(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -222,3 +223,25 @@ def test_what_ended_before_it_began_did_not_run(engine: Local) -> None:
     sight = engine.look([job], 102.15).attempts[job.id, 1]
     over = added(replace(job, wish=Wish.STOP), *after_end(replace(job, wish=Wish.STOP), sight, 102.15), at=102.15)
     assert (over.attempts[-1].reason, over.runtime_s(200.0)) == ("stopped before it started", 0.0)
+
+
+def test_an_attempt_whose_files_alone_are_looked_for_gives_back_its_devices(engine: Local, job: Job) -> None:
+    path = begun(engine, job, os.getpid(), processes.identity(os.getpid()))
+    assert not engine.look([job], time.time()).attempts[job.id, 1].ended
+    folder.write(path, folder.STATE, {**(folder.read(path, folder.STATE) or {}), "looks": True})
+    sight = engine.look([job], time.time()).attempts[job.id, 1]
+    assert (sight.state, sight.ended, sight.reason) == (State.RUNNING, True, "it ended well; looks for what it made")
+
+
+def test_one_whose_files_are_looked_for_is_told_that_it_was_stopped(
+    engine: Local, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = begun(engine, job, os.getpid(), processes.identity(os.getpid()))
+    folder.write(path, folder.STATE, {**(folder.read(path, folder.STATE) or {}), "looks": True})
+    told: list[int] = []
+    monkeypatch.setattr(Local, "_signal", lambda engine, path, number: told.append(number))
+    engine.look([job], time.time())
+    assert folder.read(path, folder.LEAVE) is None
+    engine.look([replace(job, wish=Wish.STOP)], time.time())
+    assert folder.read(path, folder.LEAVE) is not None
+    assert told == [signal.SIGTERM]
