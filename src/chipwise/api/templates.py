@@ -16,6 +16,13 @@ def kinds() -> dict[str, str]:
     return {path.stem: _purpose(path) for path in sorted(FOLDER.glob("*.yaml"))}
 
 
+def field_called(name: str) -> str:
+    """Where a workload file of some kind has a field of this name: replicas, arrival.concurrency; empty: nowhere."""
+    from chipwise.workload import problems  # what reads workloads takes a while to import
+
+    return problems.field_called(name)
+
+
 def _purpose(path: Path) -> str:
     """The first sentence of its first comment."""
     with path.open(encoding="utf-8") as file:

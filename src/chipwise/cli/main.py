@@ -269,7 +269,7 @@ def _without_option(name: str, command: click.Command, path: str) -> str:
         return f" It goes without a flag: {path} {words}"
     if "workload" not in fold(words):
         return ""
-    from chipwise.workload.problems import field_called
+    from chipwise.api.templates import field_called
 
     field = field_called(name.lstrip("-").replace("-", "_"))
     return f" A workload file has the field {field}; `chipwise init` writes one." if field else ""
