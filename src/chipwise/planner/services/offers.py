@@ -237,7 +237,7 @@ def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOf
         unchecked=unchecked,
         refused=tuple(refused),
         assumed=tuple(assumed),
-        certain="usd" not in " ".join(service.fact.inferred) and not service.doubt,
+        certain=not any("usd" in name for name in service.fact.inferred) and not service.doubt,
         retires=(service.retires or "") if not service.gone else "",
         price_of=service.fact.as_of,
         price_days=days,
