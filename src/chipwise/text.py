@@ -201,6 +201,11 @@ def usd_cell(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
+def price_cell(value: float) -> str:
+    """Without the sign, for a column of prices an hour: 12.30, 0.0345."""
+    return f"{value:,.2f}" if value >= 1 else f"{value:.4f}"
+
+
 # -- physical quantities
 
 

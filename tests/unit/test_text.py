@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,3 +69,47 @@ def test_an_end_that_is_the_value_is_not_rounded_away_from_it() -> None:
     assert text.usd_interval(2455.0, 3718.0, 2455.0) == "$2,455-3,720"
     assert text.usd_interval(40_123.0, 80_358.2, 80_358.0) == "$40,100-80,358"
     assert text.usd_interval(2401.0, 3718.0, 2455.0) == "$2,400-3,720"
+
+
+SOURCE = Path(text.__file__).parent
+_DIGITS = re.compile(r"[fge,]$")
+_UNITS = re.compile(r" ?(ms|us|min|[kKMGT]i?B)(?!\w)")
+
+
+def _form(node: ast.FormattedValue) -> str:
+    parts = node.format_spec.values if isinstance(node.format_spec, ast.JoinedStr) else []
+    return "".join(str(part.value) for part in parts if isinstance(part, ast.Constant))
+
+
+def formatted_here(tree: ast.AST) -> Iterator[str]:
+    """Strings that write money with digits of their own, or scale a size or a time to a unit."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.JoinedStr):
+            continue
+        for left, right in zip(node.values, node.values[1:], strict=False):
+            if isinstance(left, ast.Constant) and isinstance(right, ast.FormattedValue):
+                if str(left.value).endswith("$") and _DIGITS.search(_form(right)):
+                    yield ast.unparse(node)
+            elif isinstance(left, ast.FormattedValue) and isinstance(right, ast.Constant):
+                scaled = any(isinstance(part, ast.BinOp) for part in ast.walk(left.value))
+                if scaled and _DIGITS.search(_form(left)) and _UNITS.match(str(right.value)):
+                    yield ast.unparse(node)
+
+
+def test_no_other_module_formats_money_sizes_or_times() -> None:
+    """Programs that leave for other machines bring their own words."""
+    files = [path for path in SOURCE.rglob("*.py") if "programs" not in path.parts and path != SOURCE / "text.py"]
+    found = {
+        f"{path.relative_to(SOURCE)}: {line}" for path in files for line in formatted_here(ast.parse(path.read_text("utf-8")))
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize("line", ['f"${cost:,.2f} a month"', 'f"{memory / 2**30:.0f} GiB"', 'f"takes {wait * 1e3:g} ms"'])
+def test_a_number_that_is_formatted_elsewhere_is_seen(line: str) -> None:
+    assert list(formatted_here(ast.parse(line)))
+
+
+@pytest.mark.parametrize("line", ['f"{usd(cost)} a month"', 'f"within {limit_s:g} s"', 'f"{count / 2:.1f} jobs"'])
+def test_words_of_text_and_plain_numbers_are_not(line: str) -> None:
+    assert not list(formatted_here(ast.parse(line)))

@@ -16,6 +16,7 @@ from chipwise.auditor.kustomize import NAMES, is_remote, parts, tops
 from chipwise.auditor.source import Manifest, Unreadable
 from chipwise.auditor.yaml_files import read_yaml
 from chipwise.errors import BadInput
+from chipwise.text import decimal_size
 
 LARGEST = 5_000_000  # bytes of one file; more is no manifest
 LARGEST_TERRAFORM = 500_000  # its reader takes seconds for so much
@@ -45,7 +46,8 @@ def read(path: str, stdin: TextIO | None = None) -> AuditedFiles:
         raise BadInput(f"{path} has more than {MOST_FILES:,} files.", remedy="Give the directory that holds the manifests.")
     if sum(_size(file) for file in files) > MOST_BYTES:
         raise BadInput(
-            f"The files of {path} are more than {MOST_BYTES / 1e6:g} MB.", remedy="Give the directory that holds the manifests."
+            f"The files of {path} are more than {decimal_size(MOST_BYTES)}.",
+            remedy="Give the directory that holds the manifests.",
         )
     root = source if source.is_dir() else source.parent
     texts = [(file.relative_to(root).as_posix(), _text(file)) for file in sorted(files)]
@@ -112,7 +114,7 @@ def _read_stream(stream: TextIO | None) -> str:
     except UnicodeDecodeError as error:
         raise BadInput(f"Standard input is not UTF-8 text: {error.reason}.", remedy="Give it as UTF-8.") from error
     if len(text) > LARGEST:
-        raise BadInput(f"Standard input has more than {LARGEST / 1e6:g} MB.", remedy="Give a directory with the manifests.")
+        raise BadInput(f"Standard input has more than {decimal_size(LARGEST)}.", remedy="Give a directory with the manifests.")
     text = text.removeprefix("\ufeff")
     if kind_of("-", text) == "terraform" and len(text) > LARGEST_TERRAFORM:
         raise BadInput(f"Standard input: {_too_large(LARGEST_TERRAFORM)}.", remedy="Split it, or give a directory.")
@@ -120,7 +122,7 @@ def _read_stream(stream: TextIO | None) -> str:
 
 
 def _too_large(most: int) -> str:
-    return f"it is larger than {most / 1e6:g} MB"
+    return f"it is larger than {decimal_size(most)}"
 
 
 def _text(file: Path) -> str | Unreadable:

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from chipwise.auditor.building import Build
+from chipwise.text import decimal_size
 
 WITHIN_S = 60.0
 _LARGEST = 5_000_000
@@ -44,5 +45,5 @@ def _run(command: list[str], name: str, fix: str) -> Build:
         message = " ".join(completed.stderr.split())[:300] or f"exit code {completed.returncode}"
         return Build(reason=f"{name} says: {message}", fix=fix)
     if len(completed.stdout) > _LARGEST:
-        return Build(reason=f"{name} wrote more than {_LARGEST / 1e6:g} MB", fix="Audit its parts.")
+        return Build(reason=f"{name} wrote more than {decimal_size(_LARGEST)}", fix="Audit its parts.")
     return Build(text=completed.stdout or "---\n")

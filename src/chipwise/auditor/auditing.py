@@ -35,6 +35,7 @@ from chipwise.auditor.source import (
 from chipwise.auditor.stack_values import is_stack, read_stack
 from chipwise.auditor.terraform import read_terraform, read_terraform_json
 from chipwise.auditor.yaml_files import read_yaml
+from chipwise.text import decimal_size
 
 MOST_VALUES = 2_000_000  # of all YAML files together: what they become takes some 500 bytes each
 MOST_TERRAFORM = 2_000_000  # characters of all: their reader takes some 20 s for a million
@@ -164,7 +165,9 @@ class _Read:
             case "terraform":
                 self.terraform += len(text)
                 if self.terraform > MOST_TERRAFORM:
-                    raise Unreadable(f"the files before it have {MOST_TERRAFORM / 1e6:g} MB of Terraform already", fix=_FEWER)
+                    raise Unreadable(
+                        f"the files before it have {decimal_size(MOST_TERRAFORM)} of Terraform already", fix=_FEWER
+                    )
                 self.blocks += read_terraform(path, text)
             case "terraform-json":
                 self.blocks += read_terraform_json(path, text)

@@ -15,6 +15,7 @@ from chipwise.files.handed import read_bytes
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row
 from chipwise.spelling import fold
+from chipwise.text import decimal_size
 
 _MOST_BYTES = 4 * int(LARGEST)  # UTF-8 takes at most four for a character
 
@@ -45,7 +46,9 @@ def _bytes(path: Path) -> bytes:
 
 def _text(name: str, data: bytes) -> str:
     if len(data) > _MOST_BYTES:
-        raise InvalidFile(name, [Problem("", f"more than {_MOST_BYTES / 1e6:.0f} MB", None, f"at most {LARGEST / 1e6:.0f} MB")])
+        raise InvalidFile(
+            name, [Problem("", f"more than {decimal_size(_MOST_BYTES)}", None, f"at most {decimal_size(LARGEST)}")]
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

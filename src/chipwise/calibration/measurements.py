@@ -19,6 +19,7 @@ from pathlib import Path
 from chipwise.errors import InvalidFile, Problem
 from chipwise.perf.rows import Row
 from chipwise.spelling import nearest
+from chipwise.text import decimal_size
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "measurements"
 NEEDED = ("model", "task", "chip", "metric_name")
@@ -78,7 +79,7 @@ class MeasurementTable:
 def parse(text: str, source: str) -> MeasurementTable:
     """Raises InvalidFile with every problem found (the first hundred)."""
     if len(text) > LARGEST:
-        raise InvalidFile(source, [Problem("", f"{len(text) / 1e6:.0f} MB of text", None, f"at most {LARGEST / 1e6:.0f} MB")])
+        raise InvalidFile(source, [Problem("", f"{decimal_size(len(text))} of text", None, f"at most {decimal_size(LARGEST)}")])
     if not text.strip():
         raise InvalidFile(source, [Problem("", "the file is empty", None, f"a header with {', '.join(NEEDED)} and rows")])
     if text.lstrip().startswith("["):

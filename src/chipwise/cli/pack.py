@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chipwise.cli.options import constraining
+from chipwise.text import gib
 
 if TYPE_CHECKING:
     from chipwise.api import Constraints
@@ -88,5 +89,5 @@ def _resident_text(machine: Shared, resident: Resident) -> str:
         return f"{name}: slice {resident.profile}"
     if resident.share is None or resident.memory_bytes is None:
         return f"{name}: alone"
-    memory = f"{resident.memory_bytes / 2**30:.1f} GiB ({resident.memory_bytes / machine.memory_bytes:.0%})"
+    memory = f"{gib(resident.memory_bytes)} ({resident.memory_bytes / machine.memory_bytes:.0%})"
     return f"{name}: {resident.share:.0%} of the speed, {memory}"

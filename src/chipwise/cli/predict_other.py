@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chipwise.cli import text
-from chipwise.text import decimal_size, duration, gib, plural
+from chipwise.text import decimal_size, duration, gib, plural, size
 from chipwise.views.words import PROVENANCE
 
 View = dict[str, Any]
@@ -73,7 +73,8 @@ def _feeding(fed: View) -> Pairs:
     summary = f"{fed['bottleneck']} is the bottleneck: chips wait {fed['waiting_share']:.0%} of a step for data from {place}"
     needed = {
         "preprocess": f"{fed['workers_needed']:g} vCPUs per machine would do, {fed['workers_per_machine']:g} are assumed",
-        "read": f"a machine must read {fed['read_needed_bytes_per_s'] / 1e9:.2g} GB/s, with more reads at once or larger files",
+        "read": f"a machine must read {decimal_size(fed['read_needed_bytes_per_s'])}/s, "
+        "with more reads at once or larger files",
     }
     return [("data", summary), ("", needed.get(fed["bottleneck"], "the link to the chip is too slow"))]
 
@@ -205,7 +206,7 @@ def _hpc(view: View) -> Pairs:
     pairs = [*_time(view), ("as run", f"{plural(view['steps'], 'step')}, {plural(view['runs'], 'run')} one after the other")]
     if view["working_set_bytes"]:
         chips = view["needs"]["chips_for_memory"]
-        pairs.append(("memory", f"{view['working_set_bytes'] / 1e9:,.0f} GB need {plural(chips, 'chip')}"))
+        pairs.append(("memory", f"{decimal_size(view['working_set_bytes'])} need {plural(chips, 'chip')}"))
     return pairs + _for_deadline(view)
 
 
@@ -274,7 +275,7 @@ def _interactive(view: View) -> Pairs:
         ("needs", f"{plural(view['needs']['chips'], 'chip')} for {view['at_once']:g} of {view['people']:g} people at once"),
         (
             "one chip",
-            f"{'1 person' if people == 1 else f'{people:g} people'}, {cut}, {view['memory_bytes'] / 2**30:.3g} GiB each",
+            f"{'1 person' if people == 1 else f'{people:g} people'}, {cut}, {size(view['memory_bytes'])} each",
         ),
     ]
     if view["slower_by"] > 1:

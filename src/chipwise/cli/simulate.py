@@ -12,6 +12,7 @@ from chipwise.cli.parameter_types import AboveZero, WholeNumber
 from chipwise.cli.simulate_mixed import Figures, ReplicaOption, show_mixed
 from chipwise.cli.simulate_queue import queue
 from chipwise.cli.simulated import policy_names, show_answers
+from chipwise.text import spent
 
 
 class HoursList(click.ParamType[tuple[float, ...]]):
@@ -171,7 +172,7 @@ def spot(
         text.show_json([asdict(answer) for answer in answers])
         return
     rows = [
-        [answer.policy, f"{answer.scenarios:,}", f"${answer.mean_usd:,.2f}", str(answer.late), f"{answer.ratio_to_bound:.3f}x"]
+        [answer.policy, f"{answer.scenarios:,}", spent(answer.mean_usd), str(answer.late), f"{answer.ratio_to_bound:.3f}x"]
         for answer in answers
     ]
     show_answers(("scenarios", "mean cost", "late", "to bound"), rows)

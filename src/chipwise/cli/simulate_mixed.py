@@ -8,6 +8,7 @@ import click
 
 from chipwise.cli.options import HtmlReport
 from chipwise.cli.simulated import policy_names, show_answers
+from chipwise.text import spent
 
 if TYPE_CHECKING:
     from chipwise.api import ServeQuestion
@@ -75,7 +76,7 @@ def show_mixed(
             f"{answer.within_goal:.2%}",
             f"{answer.replica_hours:,.1f}",
             f"{answer.lost:,}",
-            f"${answer.usd:,.2f}",
+            spent(answer.usd),
             f"{answer.ratio_to_bound:.3f}x",
         ]
         for answer in answers

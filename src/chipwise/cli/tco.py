@@ -10,7 +10,7 @@ import click
 
 from chipwise.cli.options import CatalogName, HtmlReport, csv_option, json_option, listed, reporting
 from chipwise.cli.parameter_types import AboveZero, WholeNumber
-from chipwise.text import plural, usd_short
+from chipwise.text import plural, spent, usd_short
 
 if TYPE_CHECKING:
     from chipwise.cli.text import Column
@@ -241,13 +241,13 @@ def _hours(result: Tco) -> list[tuple[str, str]]:
 
     def ends(name: str) -> str:
         low, high = getattr(result.low, name), getattr(result.high, name)
-        price = f"${getattr(cost, name):,.2f}"
+        price = spent(getattr(cost, name))
         return f"{price}  ({low:,.2f} to {high:,.2f} as purchase prices spread)" if low < high else price
 
     return [
         ("an hour of a machine", ends("usd_per_machine_hour")),
         ("per hour in use", ends("usd_per_useful_hour")),
-        ("per chip-hour in use", f"${cost.usd_per_useful_hour / result.request.chips:,.2f}"),
+        ("per chip-hour in use", spent(cost.usd_per_useful_hour / result.request.chips)),
     ]
 
 

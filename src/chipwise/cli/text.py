@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from chipwise.text import age as age
-from chipwise.text import json_value
+from chipwise.text import json_value, price_cell
 from chipwise.text import number as plain_number
 from chipwise.text import plural as plural
 
@@ -274,9 +274,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def money(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.2f}" if value >= 1 else f"{value:.4f}"
+    return "-" if value is None else price_cell(value)
 
 
 def stars(count: int | None, total: int = 5) -> str:

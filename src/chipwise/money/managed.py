@@ -22,6 +22,7 @@ from chipwise.catalog.price_tables import TokenPrice
 from chipwise.errors import InvalidSettings, Problem
 from chipwise.money.break_even import BreakEven, ReplicaSet, by_the_request
 from chipwise.money.cost import Cost, Line
+from chipwise.text import price
 from chipwise.workload.model.registry import Registry
 from chipwise.workload.model.spelled import key
 
@@ -216,7 +217,7 @@ def cost(service: TokenService, request: Request, requests: float = 1.0) -> Cost
         ("output tokens", request.output_tokens, service.usd_per_output, ""),
     )
     return Cost.of(
-        Line(name, requests * tokens * usd, f"{requests * tokens / _MILLION:,.4g} M x ${usd * _MILLION:.4g}/M{note}")
+        Line(name, requests * tokens * usd, f"{requests * tokens / _MILLION:,.4g} M x {price(usd * _MILLION)}/M{note}")
         for name, tokens, usd, note in parts
     )
 

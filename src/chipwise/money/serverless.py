@@ -22,6 +22,7 @@ from chipwise.catalog.fact import Fact
 from chipwise.catalog.names import Names, names_of
 from chipwise.catalog.price_tables import ServerlessPrice
 from chipwise.errors import BadInput
+from chipwise.text import size
 from chipwise.units import GIB, HOUR, MIB, MINUTE, parse_seconds
 
 UNKNOWN_START_S = (1.0, 15.0)  # the least and the most that any platform of the table states
@@ -190,8 +191,8 @@ def _service(row: ServerlessPrice, on_top: Mapping[tuple[str, str, str], float],
     vcpu = on_top.get((row.provider, platform, "vcpu"), 0.0) if by_instance else 0.0
     memory = on_top.get((row.provider, platform, "memory"), 0.0) if by_instance else 0.0
     if vcpu or memory:
-        size = f"{BESIDE_VCPUS:g} vCPU and {BESIDE_MEMORY_BYTES / GIB:g} GiB in addition to the GPU"
-        assumed.append(f"{size}, the least of Cloud Run, unless given otherwise")
+        beside = f"{BESIDE_VCPUS:g} vCPU and {size(BESIDE_MEMORY_BYTES)} in addition to the GPU"
+        assumed.append(f"{beside}, the least of Cloud Run, unless given otherwise")
     elif row.unpriced_extras:
         assumed.append(f"{row.unpriced_extras} are billed on top at a price that is not published: left out")
     whole_machine = row.hardware.startswith("ml.")

@@ -28,7 +28,7 @@ from chipwise.errors import InvalidSettings, Problem
 from chipwise.money.break_even import BreakEven, ReplicaSet, by_curve
 from chipwise.money.cost import Cost, Line
 from chipwise.money.serverless import BESIDE_MEMORY_BYTES, BESIDE_VCPUS, Billing, Service
-from chipwise.text import duration, size
+from chipwise.text import duration, price, size
 from chipwise.units import HOUR
 
 # Bytes per second at which an image gets to a fresh host. Slow: a plain pull, 10 GB in four to five minutes; fast: loaded
@@ -146,11 +146,11 @@ class Bill:
         if state is None:
             return Cost.of(Line(name, usd, "over the hours of the day") for usd, name in zip(self.amounts, LINES, strict=True))
         formulas = (
-            f"{state.working:.3g} instances at work x ${work:.3g}/s",
-            f"{state.idle:.3g} instances idle x ${idle:.3g}/s",
+            f"{state.working:.3g} instances at work x {price(work)}/s",
+            f"{state.idle:.3g} instances idle x {price(idle)}/s",
             f"{state.starts * HOUR:.3g}/h x {start:.3g} s",
             f"times are rounded up to {duration(step)}" if step else "",
-            f"{self.requests_per_s * HOUR:,.0f} x ${self.service.usd_per_request:.3g}",
+            f"{self.requests_per_s * HOUR:,.0f} x {price(self.service.usd_per_request)}",
         )
         return Cost.of(Line(name, usd, how) for usd, name, how in zip(self.amounts, LINES, formulas, strict=True))
 

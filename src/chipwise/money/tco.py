@@ -132,10 +132,10 @@ def _running(own: Ownership) -> tuple[Line, ...]:
     kw = own.machines * own.power_w / 1e3
     staff = own.machines * own.staff_usd_per_machine_year / 12
     return (
-        Line("power", kwh * own.usd_per_kwh, f"{kwh:,.0f} kWh a month x ${own.usd_per_kwh:g}"),
+        Line("power", kwh * own.usd_per_kwh, f"{kwh:,.0f} kWh a month x {price(own.usd_per_kwh)}"),
         Line("cooling and losses", kwh * overhead * own.usd_per_kwh, f"{overhead:.3g} of the power"),
-        Line("space", kw * own.space_usd_per_kw_month, f"{kw:.3g} kW x ${own.space_usd_per_kw_month:g} a month"),
-        Line("staff", staff, f"{own.machines} x ${own.staff_usd_per_machine_year:,.0f} a year"),
+        Line("space", kw * own.space_usd_per_kw_month, f"{kw:.3g} kW x {price(own.space_usd_per_kw_month)} a month"),
+        Line("staff", staff, f"{own.machines} x {usd(own.staff_usd_per_machine_year)} a year"),
         Line(
             "maintenance",
             own.machines * own.purchase_usd * own.maintenance_share / 12,

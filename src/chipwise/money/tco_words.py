@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipwise.money.rent import TERM_YEARS, Decline
 from chipwise.money.tco_values import NEGOTIATED, Alternative, Tco, TcoSetting
-from chipwise.text import plural, usd, usd_short
+from chipwise.text import plural, price, spent, usd, usd_short
 
 SETTINGS = {
     "purchase_usd": "purchase",
@@ -38,7 +38,7 @@ def value_words(name: str, value: float) -> str:
     if name in _SHARES:
         return f"{value:.0%}"
     if name == "usd_per_kwh":
-        return f"${value:.3g}"
+        return price(value)
     if name.endswith(("_usd", "_usd_per_hour")) or "_usd_" in name:
         return usd_short(value)
     return f"{value:.3g}"
@@ -48,7 +48,7 @@ def setting_words(setting: TcoSetting) -> str:
     if setting.name.endswith("power_w"):
         value = f"{setting.value / 1e3:.3g} kW"
     elif setting.name == "usd_per_kwh":
-        value = f"${setting.value:.4g}/kWh"
+        value = f"{price(setting.value)}/kWh"
     else:
         value = f"{setting.value:.3g}" if setting.name == "pue" else value_words(setting.name, setting.value)
     spread = (
@@ -123,11 +123,11 @@ def answer_words(result: Tco) -> str:
 
 def _rent_span(reference: Alternative) -> str:
     """The rent an hour, and the span of what providers ask for the same."""
-    hourly = f"${reference.usd_per_hour:,.2f} an hour"
+    hourly = f"{spent(reference.usd_per_hour)} an hour"
     if len(reference.rents) < 2:
         return f"That rent is {hourly}."
     rank = "the cheapest durable offer" if reference.is_durable else "the least"
-    span = f"${reference.rents[0]:,.2f} to {reference.rents[-1]:,.2f}"
+    span = f"{spent(reference.rents[0])} to {reference.rents[-1]:,.2f}"
     return f"That rent is {hourly}, {rank}; {len(reference.rents)} providers ask {span}."
 
 

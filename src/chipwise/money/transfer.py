@@ -347,7 +347,7 @@ class Gravity:
         by_region = self._bands.get((provider, country))
         if not by_region:
             first_price = f"typical {price(self._typical[0][1] * GB)} per GB"
-            less = "".join(f", less from {start / TB:g} TB on" for start, _ in self._typical[1:2])
+            less = "".join(f", less from {decimal_size(start)} on" for start, _ in self._typical[1:2])
             return self._typical, (f"{provider} lists no price of egress: {first_price}{less}",), ()
         row = region if region in by_region else self._row_for(provider, region, by_region)
         own = by_region.get(row, {})
@@ -355,11 +355,11 @@ class Gravity:
         prices, beyond = dict(_bands_of(by_region, own)), []
         if own and len(prices) > len(own):
             start = sorted(prices)[len(own)]
-            beyond.append((start, f"egress of {provider} {region} above {start / TB:g} TB: scaled from other regions"))
+            beyond.append((start, f"egress of {provider} {region} above {decimal_size(start)}: scaled from other regions"))
         end = max(end for bands in by_region.values() for _, end in bands)
         if isfinite(end):
             prices[end] = [usd for start, usd in self._typical if start <= end][-1]
-            beyond.append((end, f"egress of {provider} above {end / TB:g} TB: typical {price(prices[end] * GB)} per GB"))
+            beyond.append((end, f"egress of {provider} above {decimal_size(end)}: typical {price(prices[end] * GB)} per GB"))
         return tuple(sorted(prices.items())), tuple(assumptions), tuple(beyond)
 
     def _row_for(self, provider: str, region: str, by_region: _ByRegion) -> str:

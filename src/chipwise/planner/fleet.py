@@ -28,7 +28,7 @@ from chipwise.catalog.query import chip_memory
 from chipwise.perf.arrays import Array
 from chipwise.perf.kernels.processor import Processors
 from chipwise.perf.part import Part, Parts, scaled
-from chipwise.units import GIB
+from chipwise.text import gib, size
 
 Index = NDArray[np.intp]
 Trait = TypeVar("Trait", bound=Hashable)
@@ -139,7 +139,7 @@ def _shape(catalog: Catalog, parts: Parts, machine: Machine) -> Shape | str:
         return f"a slice of {machine.chips:g} chips"
     memory = chip_memory(catalog, machine)
     if memory is not None and memory < 0.9 * part.memory_bytes:
-        return f"gives {memory / 2**30:.0f} GiB of the chip's {part.memory_bytes / 2**30:.0f}"
+        return f"gives {gib(memory, 0)} of the chip's {part.memory_bytes / 2**30:.0f}"
     return Shape(machine.chip, int(machine.chips), _fabric(machine, part), part.memory_bytes)
 
 
@@ -174,7 +174,7 @@ def _processor(machine: Machine, part: Part, threads: Mapping[str, float], deriv
     if part.unstated:
         return f"too little is stated of {part.name}"
     share = machine.vcpus / threads[part.name]
-    name = f"{part.name} ({machine.vcpus:g} vCPU, {machine.memory_bytes / GIB:g} GiB)"
+    name = f"{part.name} ({machine.vcpus:g} vCPU, {size(machine.memory_bytes)})"
     derived.setdefault(name, scaled(part, name, share, machine.memory_bytes))
     return Shape(
         part=name, chips=1, fabric=_network(machine), memory_bytes=machine.memory_bytes, share=share, base_chip=part.name
@@ -190,9 +190,9 @@ def _slices(catalog: Catalog, machine: Machine, part: Part, derived: dict[str, P
     count = max(round(machine.chips * part.memory_bytes / memory), 1)
     share = machine.chips / count
     if share > 1:
-        return f"{machine.chips:g} chips with {memory / GIB:.0f} GiB each: not understood"
-    size = str(Fraction(share).limit_denominator(32)) if share < 1 else f"{memory / GIB:.0f} GiB"
-    name = f"{part.name} ({size})"
+        return f"{machine.chips:g} chips with {gib(memory, 0)} each: not understood"
+    part_size = str(Fraction(share).limit_denominator(32)) if share < 1 else gib(memory, 0)
+    name = f"{part.name} ({part_size})"
     derived.setdefault(name, scaled(part, name, share, memory))
     return Shape(
         part=name,

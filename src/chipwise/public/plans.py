@@ -32,18 +32,14 @@ _DATA = "compliance data"  # what is missing where a plan stopped although somet
 _COLUMNS = ("where", "chips", "buy", "speed", "time", "cost", "CO2e")
 
 
-@verbs
 @dataclass(frozen=True, slots=True, repr=False)
-class Plan:
-    """What to run a workload on: `best` first, `choices` ranked, `losers` with the reason. A pipeline has `stages` instead."""
+class _Answer:
+    """What a plan and the lack of one say of their workload."""
 
     data: Record
     work: Record  # every field of the workload, with its environment and the limits that were given beside it
     request: Request = field(compare=False)
     session: Opened = field(compare=False)
-
-    def __bool__(self) -> bool:
-        return True
 
     @property
     def workload(self) -> str:
@@ -59,14 +55,23 @@ class Plan:
         return str(self.data["objective"])
 
     @property
-    def per(self) -> str:
-        """`job` or `month`: what money, time and carbon are of; of a pipeline `pipeline`."""
-        return str(self.data.get("per", "pipeline"))
-
-    @property
     def source(self) -> NamedText:
         """The workload as text."""
         return self.request.source
+
+
+@verbs
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(_Answer):
+    """What to run a workload on: `best` first, `choices` ranked, `losers` with the reason. A pipeline has `stages` instead."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def per(self) -> str:
+        """`job` or `month`: what money, time and carbon are of; of a pipeline `pipeline`."""
+        return str(self.data.get("per", "pipeline"))
 
     @property
     def missing(self) -> tuple[Missing, ...]:
@@ -231,33 +236,11 @@ class Plan:
 
 @verbs
 @dataclass(frozen=True, slots=True, repr=False)
-class NoPlan:
+class NoPlan(_Answer):
     """Nothing fits: what stood in the way and the smallest change that would help. It is false."""
-
-    data: Record
-    work: Record  # every field of the workload, with its environment and the limits that were given beside it
-    request: Request = field(compare=False)
-    session: Opened = field(compare=False)
 
     def __bool__(self) -> bool:
         return False
-
-    @property
-    def workload(self) -> str:
-        return str(self.data["workload"])
-
-    @property
-    def kind(self) -> str:
-        return str(self.data["kind"])
-
-    @property
-    def objective(self) -> str:
-        return str(self.data["objective"])
-
-    @property
-    def source(self) -> NamedText:
-        """The workload as text."""
-        return self.request.source
 
     @property
     def missing(self) -> tuple[Missing, ...]:

@@ -8,7 +8,7 @@ from chipwise.catalog.region import readable, region_phrase
 from chipwise.renderer import sold
 from chipwise.renderer.deployment import Deployment, Service
 from chipwise.renderer.quoting import one_line
-from chipwise.text import duration, usd
+from chipwise.text import duration, spent, usd
 
 WIDTH = 120  # of a note's lines
 LONGEST_NOTE = 5  # lines
@@ -31,21 +31,21 @@ def heading(deployment: Deployment, about: str = "") -> str:
     elif predicted.per == "job":
         between = f"{duration(predicted.low_s)} to {duration(predicted.high_s)}"
         lines.append(
-            f"Expected: {duration(predicted.seconds)} ({between}), ${predicted.usd:,.2f}, {predicted.kg:,.1f} kg CO2e."
+            f"Expected: {duration(predicted.seconds)} ({between}), {spent(predicted.usd)}, {predicted.kg:,.1f} kg CO2e."
         )
     elif deployment.written_usd is not None:
         planned_usd = predicted.usd if predicted.followed_usd is None else predicted.followed_usd
         lines.append(
-            f"Expected: ${deployment.written_usd:,.0f} a month around the clock, as these files run it; ${planned_usd:,.0f} and"
+            f"Expected: {usd(deployment.written_usd)} a month around the clock, as these files run it; {usd(planned_usd)} and"
             f" {predicted.kg:,.0f} kg CO2e in the plan's hours."
         )
     elif predicted.per == "month" and predicted.followed_usd is not None:
         lines.append(
-            f"Expected: ${predicted.followed_usd:,.0f} a month with machines that follow the load; ${predicted.usd:,.0f} and"
+            f"Expected: {usd(predicted.followed_usd)} a month with machines that follow the load; {usd(predicted.usd)} and"
             f" {predicted.kg:,.0f} kg CO2e if those for its peak ran through all its hours."
         )
     elif predicted.per == "month":
-        lines.append(f"Expected: ${predicted.usd:,.0f} and {predicted.kg:,.0f} kg CO2e a month.")
+        lines.append(f"Expected: {usd(predicted.usd)} and {predicted.kg:,.0f} kg CO2e a month.")
     notes = [*service_instead(deployment), *deployment.notes]
     lines += [line for note in notes for line in wrap(f"Note: {note}", WIDTH)[:LONGEST_NOTE]]
     return "\n".join(one_line(line) for line in lines)

@@ -135,8 +135,8 @@ def _other_machine(plan: Plan, chosen: Choice) -> tuple[str, ...]:
     command = f" --choice {rank} writes that." if rank is not None else ""
     layers = ", ".join(f"{one.machines} {one.name}" for one in load.layers)
     note = (
-        f"Over the hours of the load {load.title} ({layers}) costs ${load.usd:,.0f} a month; these files are for the best"
-        f" machine for the peak, ${chosen.usd:,.0f} if it runs through all its hours.{command}"
+        f"Over the hours of the load {load.title} ({layers}) costs {usd(load.usd)} a month; these files are for the best"
+        f" machine for the peak, {usd(chosen.usd)} if it runs through all its hours.{command}"
     )
     return (note,)
 
@@ -155,8 +155,8 @@ def _mix(plan: Plan, chosen: Choice) -> tuple[str, ...]:
         return ()
     members = ", ".join(f"{one.machines} x {one.title}, {one.purchase}" for one in mix.members)
     note = (
-        f"The plan's mix by request size ({members}) costs ${mix.usd:,.0f} a month; these files hold one machine type,"
-        f" ${chosen.usd:,.0f}. For the mix, render each type with --chip CHIP and send it the requests of its sizes."
+        f"The plan's mix by request size ({members}) costs {usd(mix.usd)} a month; these files hold one machine type,"
+        f" {usd(chosen.usd)}. For the mix, render each type with --chip CHIP and send it the requests of its sizes."
     )
     return (note,)
 

@@ -11,6 +11,7 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.sharing import mig_profiles
 from chipwise.renderer.deployment import Form, Model, Node
 from chipwise.renderer.file import CannotRender
+from chipwise.text import decimal_size
 from chipwise.units import GB
 from chipwise.workload.program import Program
 
@@ -38,7 +39,7 @@ def sliced(node: Node, program: Program | None, form: Form, chips_each: int, mod
     memory_bytes = (mig_slice.memory_gb or 0.0) * GB
     if weights is not None and weights > WEIGHTS * memory_bytes:
         raise CannotRender(
-            f"A slice {profile} has {memory_bytes / GB:g} GB, and the weights alone take {weights / GB:.1f}.",
+            f"A slice {profile} has {decimal_size(memory_bytes)}, and the weights alone take {weights / GB:.1f}.",
             remedy="Take a larger slice, or a smaller number format (--limit precision=fp8).",
         )
     return replace(node, profile=profile, sharing="slices", users_per_chip=mig_slice.instances)

@@ -13,7 +13,7 @@ from chipwise.report.tables import simple
 from chipwise.serving.load_goals import GoalVerdict, needed_requests
 from chipwise.serving.load_report import LoadReport, Percentiles, share_name
 from chipwise.serving.load_values import LoadOutcome, LoadResult
-from chipwise.text import duration, number, percent, plural
+from chipwise.text import duration, number, percent, plural, spent
 
 METRICS = (("ttft", "first_token", "first token"), ("tpot", "per_token", "per token"), ("latency", "total", "whole answer"))
 _SHOWN = ("p50", "p90", "p95", "p99", "p999")
@@ -202,7 +202,7 @@ def _numbers(result: LoadResult) -> str:
     ]
     if request.usd_per_hour is not None and report.tokens_per_s > 0.0:
         usd = request.usd_per_hour / 3600.0 / report.tokens_per_s * 1e6
-        pairs.append(("cost", f"${usd:,.2f} per million tokens out"))
+        pairs.append(("cost", f"{spent(usd)} per million tokens out"))
     if report.lateness is not None:
         pairs.append(("own delay", f"p99 {duration(report.lateness.p99)} from due to sent; all times include it"))
     return simple(("", ""), [[text(name), text(value)] for name, value in pairs])

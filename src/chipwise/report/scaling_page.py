@@ -11,6 +11,7 @@ from chipwise.report.markup import label, tag, text
 from chipwise.report.page import document, drawn, section
 from chipwise.report.tables import simple
 from chipwise.scale.simulator.compared import MixedAnswer, ReplicaTimeline, ServeAnswer
+from chipwise.text import spent
 
 _MOST_CHARTS = 12  # of replicas over time
 
@@ -47,7 +48,7 @@ def mixed_page(answers: Sequence[MixedAnswer], timelines: Sequence[ReplicaTimeli
             name=f"{answer.policy}, {answer.purchase}",
             within_goal=answer.within_goal,
             cost=answer.usd,
-            written=f"${answer.usd:,.2f}",
+            written=spent(answer.usd),
             ratio=answer.ratio_to_bound,
         )
         for answer in answers

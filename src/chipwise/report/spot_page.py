@@ -11,7 +11,7 @@ from chipwise.report.markup import label, tag, text
 from chipwise.report.page import document, drawn, section
 from chipwise.report.tables import simple
 from chipwise.scale.simulator.spot_compared import SpotComparison
-from chipwise.text import percent, plural
+from chipwise.text import percent, plural, spent
 
 _POINTS = 100  # of a line over the scenarios
 _DASHES = ("", "dash", "dot")  # beside the colour, as there may be more policies than colours
@@ -44,7 +44,7 @@ def _answer(comparison: SpotComparison) -> str:
         return tag("p", text("Every policy is late."), class_="answer none")
     best = min(punctual, key=lambda answer: answer.mean_usd)
     ratio = f"{best.ratio_to_bound:.3f} times the bound"
-    return tag("p", text(f"Cheapest that is never late: {best.policy}, ${best.mean_usd:,.2f}, {ratio}."), class_="answer")
+    return tag("p", text(f"Cheapest that is never late: {best.policy}, {spent(best.mean_usd)}, {ratio}."), class_="answer")
 
 
 def _against(comparison: SpotComparison) -> Chart:
@@ -89,7 +89,7 @@ def _table(comparison: SpotComparison) -> str:
         rows.append(
             [
                 text(answer.policy),
-                f"${answer.mean_usd:,.2f}",
+                spent(answer.mean_usd),
                 f"{answer.late:,}",
                 percent(float(left.mean())) if len(left) else "",
                 f"{answer.ratio_to_bound:.3f}",

@@ -15,6 +15,7 @@ from chipwise.observe.summary import sentence
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Again, Begun, Ended, Event, Measured, Over, Told, after
 from chipwise.runner.job import LEAST_WAIT_S, Attempt, Job, LeaveReason, Outcome, Phase
+from chipwise.text import spent
 
 NEARLY = 0.99  # of the amount, since the last step is often smaller
 FEWER_STEPS = "CHIPWISE_STEPS"  # a setting by which a program is told to do fewer steps than its workload says
@@ -304,4 +305,4 @@ def _exit_reason(outcome: Outcome, sight: Sight) -> str:
 
 
 def _over_budget(job: Job, now: float) -> str:
-    return f"${job.usd(now):,.2f} spent, and ${job.spec.budget_usd or 0:,.2f} are allowed"
+    return f"{spent(job.usd(now))} spent, and {spent(job.spec.budget_usd or 0)} are allowed"

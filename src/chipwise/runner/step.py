@@ -19,6 +19,7 @@ from chipwise.runner.named_policies import NamedPolicies
 from chipwise.runner.policy import Decision, NeverLate, Policy
 from chipwise.runner.queue import Rules, admit, grown
 from chipwise.runner.reservation import Seat
+from chipwise.text import spent
 
 ABSENT = Sight(State.ABSENT)
 UNREAD = "which comes before, cannot be read in the database"
@@ -151,7 +152,7 @@ def _leaves(job: Job, sight: Sight, now: float) -> tuple[LeaveReason, float, str
         return (
             LeaveReason.BUDGET,
             grace,
-            f"${job.usd(now):,.2f} of ${spec.budget_usd:,.2f} are spent, and exiting takes a while",
+            f"{spent(job.usd(now))} of {spent(spec.budget_usd)} are spent, and exiting takes a while",
         )
     fewer = spec.needs.fewest_machines < job.machines and Move.FEWER in spec.recover
     elsewhere = len(spec.places) > 1 or fewer
@@ -212,7 +213,7 @@ def _not_now(job: Job, before: Iterable[Job | None]) -> Act | None:
             ending = "failed" if predecessor.phase is Phase.FAILED else "was stopped"
             return Act(job, (Over(Phase.FAILED, f"{predecessor.spec.name} {ending} before it ({predecessor.id})"),))
     if job.spec.budget_usd is not None and job.attempts and job.usd(0.0) >= job.spec.budget_usd:
-        return Act(job, (Over(Phase.FAILED, f"${job.usd(0.0):,.2f} of ${job.spec.budget_usd:,.2f} are spent"),))
+        return Act(job, (Over(Phase.FAILED, f"{spent(job.usd(0.0))} of {spent(job.spec.budget_usd)} are spent"),))
     return None
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 from pydantic.config import JsonDict
 
+from chipwise.text import duration
 from chipwise.workload.data import Data, Labels, Name, Traffic
 from chipwise.workload.goals import Goals, Text
 from chipwise.workload.limits import Limits
@@ -107,7 +108,7 @@ class Common(Section):
         for name in ("ttft", "latency"):
             goal = getattr(self.goals, name)
             if trip is not None and goal is not None and trip >= min(limit for _, limit in goal.limits):
-                yield Flaw("limits.round_trip", f"{trip * 1e3:g} ms leave nothing of goals.{name}", also=(f"goals.{name}",))
+                yield Flaw("limits.round_trip", f"{duration(trip)} leave nothing of goals.{name}", also=(f"goals.{name}",))
 
     def _measured_flaws(self) -> Iterable[Flaw]:
         kind = str(getattr(self, "kind", "work"))

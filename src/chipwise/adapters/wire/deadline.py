@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from chipwise.catalog.feed import Report
 from chipwise.errors import TryLater
+from chipwise.text import duration
 
 T = TypeVar("T")
 
@@ -45,4 +46,4 @@ def within(limit_s: float, name: str, work: Callable[[Report], T], report: Repor
 
 
 def _duration(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:g} s"
+    return duration(seconds) if seconds >= 60 else f"{seconds:g} s"

@@ -18,6 +18,7 @@ from chipwise.runner.abilities import BringsFolders, LosesFiles
 from chipwise.runner.job import Job, Lack, Phase, Spec, Wish
 from chipwise.runner.record import Unread
 from chipwise.runner.submission.request import RunRequest as RunRequest
+from chipwise.text import decimal_size
 
 if TYPE_CHECKING:
     from chipwise.adapters.engines.simulated.play import Played
@@ -75,7 +76,7 @@ def _passing(spec: Spec) -> str:
 
 
 def _sends(folder: str, size: int) -> str:
-    return f"uploads the folder {folder} ({max(round(size / 1e3), 1):,} kB)"
+    return f"uploads the folder {folder} ({decimal_size(max(size, 1e3))})"
 
 
 def simulate(session: Session, request: RunRequest, seed: int) -> Played:

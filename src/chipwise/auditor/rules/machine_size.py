@@ -13,6 +13,7 @@ from chipwise.auditor.quantity import quantity
 from chipwise.auditor.source import Located, Sources, line_of, listed, look, mapped
 from chipwise.auditor.terraform import inner, rows_of, text_of
 from chipwise.catalog.machine import Machine
+from chipwise.text import gib
 
 ABOUT = "pods fit on the machine that they name"
 _GPUS = re.compile(r'"?type"?\s*[=:]\s*"GPU"\s*,\s*"?value"?\s*[=:]\s*"(\d{1,3})"')
@@ -102,4 +103,4 @@ def _has(machine: Machine, name: str) -> float:
 
 
 def _amount(name: str, amount: float) -> str:
-    return f"{amount / 2**30:,.0f} GiB of memory" if name == "memory" else f"{amount:g} {name}"
+    return f"{gib(amount, 0)} of memory" if name == "memory" else f"{amount:g} {name}"

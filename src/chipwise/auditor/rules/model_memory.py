@@ -15,6 +15,7 @@ from chipwise.auditor.pods import Pod, chips_of, pods_of, title_of, variables
 from chipwise.auditor.source import Located, Sources, mapped
 from chipwise.auditor.tasks import Task, tasks_of
 from chipwise.auditor.workloads import group_of
+from chipwise.text import gib
 from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.layers import Attention
 from chipwise.workload.model.registry import Model
@@ -66,7 +67,7 @@ def _task(task: Task) -> Iterator[Finding]:
     usable = max(sizes) * task.devices * task.nodes * _DEFAULT_SHARE
     weights = weight_bytes(task.words, name.text)
     if weights > usable and (not split or split.value <= task.devices or weights > max(sizes) * split.value):
-        message = f"the task: weights of {name.text} take {weights / 2**30:.0f} GiB, and its devices offer {usable / 2**30:.0f}"
+        message = f"the task: weights of {name.text} take {gib(weights, 0)}, and its devices offer {usable / 2**30:.0f}"
         yield Finding(rule=_RULE, weight=Weight.HIGH, path=task.path, line=name.line, what=message, fix=_FIX)
 
 
@@ -82,7 +83,7 @@ def _fits(pod: Pod, container: Located, size: float) -> Iterator[Finding]:
     usable = room * (_number(share) or _DEFAULT_SHARE)
     weights = weight_bytes(words, name)
     if weights > usable:
-        message = f"{title_of(pod, container)}: weights of {name} take {weights / 2**30:.0f} GiB"
+        message = f"{title_of(pod, container)}: weights of {name} take {gib(weights, 0)}"
         yield _finding(pod, flag.line, f"{message}, and its devices offer {usable / 2**30:.0f}")
         return
     length = number_of(words, _LENGTH)
@@ -106,9 +107,7 @@ def _stretched(pod: Pod, words: list[Word]) -> bool:
 
 def _too_long(pod: Pod, container: Located, length: Number, token_bytes: float, left: float) -> Finding:
     fits = int(left / token_bytes) // 1024 * 1024
-    message = (
-        f"{title_of(pod, container)}: a context of {length.value:,} tokens takes {length.value * token_bytes / 2**30:.0f} GiB"
-    )
+    message = f"{title_of(pod, container)}: a context of {length.value:,} tokens takes {gib(length.value * token_bytes, 0)}"
     return _finding(pod, length.line, f"{message}, and {left / 2**30:.0f} are left beside the weights (about {fits:,} tokens)")
 
 

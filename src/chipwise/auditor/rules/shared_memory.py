@@ -11,6 +11,7 @@ from chipwise.auditor.commands import TENSOR, number_of, words_of_container
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import chips_of, pods_of, title_of
 from chipwise.auditor.source import Located, Sources, line_of, listed, look, mapped, whole_number
+from chipwise.text import size
 
 ABOUT = "containers with several GPUs have shared memory"
 _SHARED_BY_OPERATOR = ("RayCluster", "RayService", "RayJob")  # KubeRay mounts an emptyDir in memory at /dev/shm
@@ -28,10 +29,10 @@ def check(sources: Sources) -> Iterator[Finding]:
         volumes = {str(look(one, "name")): look(one, "emptyDir", "sizeLimit") for one in listed(pod.spec.get("volumes"))}
         for container in pod.containers:
             gpus = sum(count for name, count in chips_of(container).items() if name in _GPUS)
-            size = _shared(volumes, container)
-            if gpus > 1 and size < LEAST_BYTES and pod.owner.kind not in _GIVEN and "sharedMemory" not in container:
+            shared_bytes = _shared(volumes, container)
+            if gpus > 1 and shared_bytes < LEAST_BYTES and pod.owner.kind not in _GIVEN and "sharedMemory" not in container:
                 title = title_of(pod, container)
-                message = f"{title} has {gpus} GPUs and {size / 2**20:.0f} MiB of shared memory"
+                message = f"{title} has {gpus} GPUs and {size(shared_bytes)} of shared memory"
                 yield Finding(
                     rule="shared-memory",
                     weight=Weight.MEDIUM,
@@ -56,14 +57,14 @@ def _services(sources: Sources) -> Iterator[Finding]:
             )
             split = number_of(words_of_container(service), TENSOR) if isinstance(service, Located) else None
             is_parallel = counted > 1 or (devices and split and split.value > 1)
-            size = _bytes(look(service, "shm_size"))
-            if is_parallel and look(service, "ipc") != "host" and (size is None or size < LEAST_BYTES):
+            stated_bytes = _bytes(look(service, "shm_size"))
+            if is_parallel and look(service, "ipc") != "host" and (stated_bytes is None or stated_bytes < LEAST_BYTES):
                 yield Finding(
                     rule="shared-memory",
                     weight=Weight.MEDIUM,
                     path=compose.path,
-                    line=line_of(service, "shm_size" if size is not None else "deploy"),
-                    what=f"service {name} has several GPUs and {(size or 2**26) / 2**20:.0f} MiB of shared memory",
+                    line=line_of(service, "shm_size" if stated_bytes is not None else "deploy"),
+                    what=f"service {name} has several GPUs and {size(stated_bytes or 2**26)} of shared memory",
                     fix="Set shm_size: 8gb (linuxParameters.sharedMemorySize of ECS).",
                 )
 
@@ -76,10 +77,10 @@ def _shared(volumes: Mapping[str, Any], container: Located) -> float:
         if look(mount, "mountPath") in ("/dev/shm", "/dev/shm/")
     ]
     sizes = [_bytes(volumes[name]) for name in names if name in volumes]
-    return max((inf if size is None else size for size in sizes), default=2.0**26)
+    return max((inf if limit is None else limit for limit in sizes), default=2.0**26)
 
 
-def _bytes(size: object) -> float | None:
+def _bytes(text: object) -> float | None:
     """`8Gi`, `8gb`, `64m`; None where nothing is said, or something else."""
-    match = _SIZE.fullmatch(str(size or "").strip().lower())
+    match = _SIZE.fullmatch(str(text or "").strip().lower())
     return float(match[1]) * 1024 ** ("bkmgt".index(match[2]) if match[2] else 0) if match else None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Finding
 from chipwise.observe.judging import Explains, Signs, fact, over_devices, removed, severity
+from chipwise.text import decimal_size
 
 ABOUT = "Devices or machines wait for data of each other."
 EXPLAINS = Explains.ARITHMETIC
@@ -71,7 +72,7 @@ def _between_machines(evidence: Evidence) -> Signs | None:
     if lost < 0.3:
         return None
     facts = (
-        fact(evidence.host, "network_sent", f"{sent / 1e6:.0f} MB/s sent over the network", sent),
-        fact(evidence.host, "network_received", f"{received / 1e6:.0f} MB/s received", received),
+        fact(evidence.host, "network_sent", f"{decimal_size(sent)}/s sent over the network", sent),
+        fact(evidence.host, "network_received", f"{decimal_size(received)}/s received", received),
     )
     return Signs(lost * 0.8, 0.8, facts)

@@ -10,6 +10,7 @@ import numpy as np
 from chipwise.observe.evidence import Evidence, Observed, ObservedDevice
 from chipwise.observe.finding import Fact, Finding, Severity
 from chipwise.observe.judging import Explains, fact
+from chipwise.text import duration
 
 ABOUT = "Memory is nearly full, grows, or is freed and taken again: the next allocation may fail."
 EXPLAINS = Explains.MEMORY
@@ -43,7 +44,7 @@ def _examined(evidence: Evidence, source: Observed) -> Finding | None:
     if churning:
         facts.append(Fact("falls", float(falls), "count", f"{falls} times a large part was given back and taken again"))
     if runs_out and left_s is not None:
-        facts.append(Fact("left", left_s, "s", f"it grows, and is full in {left_s / 60:.0f} min"))
+        facts.append(Fact("left", left_s, "s", f"it grows, and is full in {duration(left_s)}"))
     if high < NEARLY and not churning and not runs_out:
         return None
     severity = Severity.CRITICAL if runs_out else Severity.WARNING if high >= FULL or churning else Severity.NOTE

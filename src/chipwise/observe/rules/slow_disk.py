@@ -8,6 +8,7 @@ from chipwise.observe.evidence import Evidence
 from chipwise.observe.finding import Fact, Finding
 from chipwise.observe.judging import Explains, fact, removed, severity
 from chipwise.observe.waiting import SATURATED, waiting
+from chipwise.text import decimal_size
 
 ABOUT = "Data comes from a disk that is too slow."
 EXPLAINS = Explains.WAITING
@@ -24,7 +25,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
     waits = seen.io_wait_cores >= 0.3 or seen.io_pressure >= 0.2
     confidence = 0.9 if waits or seen.data_wait is not None else 0.8
     facts: list[Fact] = [
-        Fact("disk_read", seen.disk_bytes_per_s, "bytes/s", f"{seen.disk_bytes_per_s / 1e6:.1f} MB/s came from disks"),
+        Fact("disk_read", seen.disk_bytes_per_s, "bytes/s", f"{decimal_size(seen.disk_bytes_per_s)}/s came from disks"),
     ]
     if seen.io_wait_cores >= 0.05:
         facts.append(fact(evidence.host, "cpu_wait", f"{seen.io_wait_cores:.1f} cores waited for disks"))

@@ -8,6 +8,7 @@ from chipwise.observe.evidence import Evidence
 from chipwise.observe.finding import Fact, Finding
 from chipwise.observe.judging import Explains, fact, removed, severity
 from chipwise.observe.waiting import waiting
+from chipwise.text import decimal_size
 
 ABOUT = "Data comes over the network from storage that is too slow."
 EXPLAINS = Explains.WAITING
@@ -23,7 +24,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
     if seen.data_wait is not None and seen.data_wait < 0.1:
         return
     facts: list[Fact] = [
-        fact(evidence.host, "network_received", f"{seen.network_bytes_per_s / 1e6:.0f} MB/s came over the network")
+        fact(evidence.host, "network_received", f"{decimal_size(seen.network_bytes_per_s)}/s came over the network")
     ]
     if seen.program_cores is not None and seen.cores:
         text = f"the program used only {seen.program_cores:.1f} of {seen.cores:.0f} cores"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from chipwise.observe.evidence import Evidence
 from chipwise.observe.finding import Fact, Finding, Severity
 from chipwise.observe.judging import Explains, fact, removed
+from chipwise.text import decimal_size
 
 ABOUT = "The host is out of memory and swaps, or reads its programs again and again."
 EXPLAINS = Explains.MEMORY
@@ -23,7 +24,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
     lost = max(pressure, min(swapped / 500e6, 0.5), 0.1)
     facts: list[Fact] = []
     if swapped:
-        facts.append(fact(host, "swapped", f"{swapped / 1e6:.1f} MB/s to and from swap", swapped))
+        facts.append(fact(host, "swapped", f"{decimal_size(swapped)}/s to and from swap", swapped))
     if pressure:
         facts.append(fact(host, "pressure_memory", "some process waited for memory {} of the time"))
     if faults:

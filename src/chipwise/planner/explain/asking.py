@@ -137,7 +137,7 @@ def _side_by_side(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
 def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     if plan.per == "job":
         return _in_time(plan, winner, targets)
-    network = [] if winner.network_s is None else [f"Network to {winner.users} {winner.network_s * 1e3:.0f} ms."]
+    network = [] if winner.network_s is None else [f"Network to {winner.users} {duration(winner.network_s)}."]
     if not targets.goals:
         return ["none given.", *network]
     if plan.kind == "transcode":

@@ -40,7 +40,7 @@ from chipwise.planner.reasons.goals import MissesGoals
 from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.plan import Rows
 from chipwise.planner.values.split import width
-from chipwise.text import duration, number
+from chipwise.text import duration, number, spent
 from chipwise.units import HOUR
 
 MOST_STARS = 5
@@ -184,7 +184,7 @@ def _cost(choice: Choice, per: str, missed: Reason | None) -> Figure:
         return Figure(
             None, f"USD per {choice.unit}", f"{words(missed)} ({choice.machines} x {choice.where}, {choice.purchase})"
         )
-    text = f"${choice.usd:,.2f} a {per} on {choice.machines} x {choice.where}, {choice.purchase}"
+    text = f"{spent(choice.usd)} a {per} on {choice.machines} x {choice.where}, {choice.purchase}"
     return Figure(choice.usd_per_unit, f"USD per {choice.unit}", text)
 
 

@@ -274,7 +274,7 @@ def _goal(reason: goals.Goal) -> str:
         case goals.TooFar(users, seconds, limit_s):
             if seconds is None:
                 return f"how far it is from {users} is not known"
-            return f"network to {users} {seconds * 1e3:.0f} ms, above the {limit_s * 1e3:.0f} ms allowed"
+            return f"network to {users} {duration(seconds)}, above the {duration(limit_s)} allowed"
         case goals.MissesLatency(goal, seconds, limit_s, share, start):
             takes, limit = durations_apart(seconds, limit_s)
             text = f"{goal} is {takes}, the goal {limit}"

@@ -147,7 +147,7 @@ def running(choice: Choice) -> list[tuple[str, str]]:
             ("time", f"{duration(choice.seconds)}; 80% between {duration(choice.low_s)} and {duration(choice.high_s)}{alone}")
         )
     if choice.network_s is not None:
-        rows.append(("network", f"{choice.network_s * 1e3:.0f} ms of round trip to {choice.users}, counted in"))
+        rows.append(("network", f"{duration(choice.network_s)} of round trip to {choice.users}, counted in"))
     if choice.boot_s and choice.purchase == Purchase.SPOT:  # a month of something that goes on has no start
         rows.append(("of which", time_parts(choice)))
     elif choice.rate is None and choice.seats is None and choice.provider != EDGE:

@@ -40,6 +40,7 @@ from chipwise.planner.why_lost import beaten
 from chipwise.predictor.ability import able_chip
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.hybrid import quantum_device
+from chipwise.text import price
 from chipwise.workload.kinds import Hybrid
 
 OWN = "simulated on the chip"
@@ -148,8 +149,8 @@ def _unmodelled(row: QuantumPrice) -> Reason | None:
 def _formula(name: str, row: QuantumPrice, work: Hybrid) -> str:
     tasks = work.iterations * work.quantum.circuits
     if name == "tasks":
-        return f"{tasks:,} x ${row.usd_per_task:g}"
-    return f"{tasks * work.quantum.shots:,} x ${row.usd_per_shot:g}" if name == "shots" else ""
+        return f"{tasks:,} x {price(row.usd_per_task or 0.0)}"
+    return f"{tasks * work.quantum.shots:,} x {price(row.usd_per_shot or 0.0)}" if name == "shots" else ""
 
 
 def _refused(question: Question, ground: Ground, row: QuantumPrice, work: Hybrid) -> Reason | None:
@@ -214,7 +215,7 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
             run = quantum.simulate(chips, circuits, float(shape.chips))
             minutes = float(run.total[0]) * work.iterations / 60
             if device.usd_per_minute:
-                formula = f"{minutes:,.1f} min x ${device.usd_per_minute:g}, as fast as this machine would be"
+                formula = f"{minutes:,.1f} min x {price(device.usd_per_minute)}, as fast as this machine would be"
                 lines = (Line(f"{device.name} minutes", minutes * device.usd_per_minute, formula),)
         terms = quantum.hybrid(work, run, chips, rate)
         part_of_it = QuantumPart(

@@ -21,6 +21,7 @@ from chipwise.catalog.offer_files import append
 from chipwise.catalog.region import ON_SITE, Region
 from chipwise.catalog.tables import EdgeDevice
 from chipwise.planner.defaults import DEVICE_LIFETIME_S
+from chipwise.text import price, usd
 from chipwise.units import HOUR, MONTH
 
 PROVIDER, PLACE = "edge", ON_SITE
@@ -78,7 +79,7 @@ def with_devices(catalog: Catalog, use: Use) -> Joined:
         capital = bought / (DEVICE_LIFETIME_S / HOUR) * (MONTH / HOUR / use.hours_per_month)
         hourly = capital + drawn / 1e3 * energy
         with_board = f" with a {board.device}" if board is not None else ""
-        formula = f"${bought:,.0f}{with_board} over 3 years, and {drawn:g} W at ${energy:.3f}/kWh"
+        formula = f"{usd(bought)}{with_board} over 3 years, and {drawn:g} W at {price(energy)}/kWh"
         machines.append(
             Machine(provider=PROVIDER, name=row.device, chip=chip, chips=1.0, fact=row.fact, purchase_usd=bought, power_w=drawn)
         )

@@ -36,7 +36,7 @@ from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.load import LoadPlan, MachineHours
 from chipwise.planner.values.placement import Placement
 from chipwise.planner.values.plan import Plan
-from chipwise.text import duration
+from chipwise.text import duration, usd
 from chipwise.units import WEEK
 from chipwise.workload.common import Common
 from chipwise.workload.demand import Length
@@ -138,8 +138,8 @@ def with_load(known: Known, path: str, work: Common, plan: Plan) -> Plan:
     if load is not None and first is not None and first.layered_usd is not None and first.over_time is not None:
         always = first.over_time.always_cost.usd
         if load.usd < (1 - NEARLY) * always:
-            peak = f"for the peak {first.over_time.always} it would cost ${always:,.0f}"
-            costs = f"{load.title} costs ${load.usd:,.0f} a month; {peak}"
+            peak = f"for the peak {first.over_time.always} it would cost {usd(always)}"
+            costs = f"{load.title} costs {usd(load.usd)} a month; {peak}"
             notes = (*notes, f"The budget is compared with the cost of the load over time: {costs}.")
     return replace(plan, load=load, placement=placement(known, work, plan, path), notes=notes)
 
@@ -232,8 +232,9 @@ def _finished(
     pattern = pattern_of(curve, work.schedule)
     advice = advise(pattern, curve, best, hours)
     if isinstance(work, Interactive) and work.idle_after is None:
+        minutes = NOTEBOOK_IDLE_S / 60
         stopped = hours_of(sessions(int(work.at_once or work.people), work.busy, NOTEBOOK_IDLE_S, work.schedule), answering)
-        advice += f" With idle_after: {NOTEBOOK_IDLE_S / 60:g}min about {stopped.autoscaled:,.0f} machine-hours would do."
+        advice += f" With idle_after: {minutes:g}min about {stopped.autoscaled:,.0f} machine-hours would do."
     assumed = _assumed(kinds, starts_s, hours)
     if any(one.committed for one in best.layering.layers):
         assumed.append("commitments are paid for their whole term: the load must last as long")
@@ -318,13 +319,13 @@ def _changed(plan: Plan, best: Carried, kinds: Kinds, curve: LoadCurve) -> str:
         return ""
     row = kinds.row_of(winner)
     first = None if row is None else kinds.kind(row)
-    usd = (
+    own_usd = (
         winner.usd
         if row is None or first is None or beyond(curve, first.answering)
         else carry(curve, first).usd + kinds.other_usd(row)
     )
-    costs = f"${best.usd:,.0f} a month, against ${usd:,.0f} for {winner.where}"
-    if best.usd < (1 - NEARLY) * usd:
+    costs = f"{usd(best.usd)} a month, against {usd(own_usd)} for {winner.where}"
+    if best.usd < (1 - NEARLY) * own_usd:
         return f"over the load's curve it costs {costs}"
     return f"over the load's curve it costs nearly the same, {costs}"
 

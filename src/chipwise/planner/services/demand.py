@@ -21,7 +21,8 @@ from chipwise.planner.services.ways import Demand
 from chipwise.planner.values.choice import Choice
 from chipwise.predictor.kinds.latencies import share_of
 from chipwise.predictor.settings import SERVING_PRECISIONS
-from chipwise.units import HOUR, MINUTE, MONTH, WEEK
+from chipwise.text import duration
+from chipwise.units import HOUR, MONTH, WEEK
 from chipwise.workload.kinds import Serve
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def demand_of(known: Known, work: Serve, name: str, dedicated: Dedicated, path: 
 
 
 def _bursts_words(bursts: float) -> str:
-    return f"bursts counted as phases of {BURST_S / MINUTE:g} min at {bursts:.3g} times the mean rate, and none between"
+    return f"bursts counted as phases of {duration(BURST_S)} at {bursts:.3g} times the mean rate, and none between"
 
 
 def _fleets(work: Serve, dedicated: Dedicated, hours: float, curve: LoadCurve) -> tuple[ReplicaSet, ...]:

@@ -33,6 +33,7 @@ from chipwise.planner.services.offer import PER_HOUR, PER_TOKEN, SERVERLESS, Ser
 from chipwise.planner.services.speed import Found, speeds
 from chipwise.planner.services.ways import Bounded, Demand, Way, best_way, bounded, by_the_day, image_bytes
 from chipwise.predictor.kinds.ask import Ask, known_model
+from chipwise.text import decimal_size, price
 from chipwise.units import HOUR
 from chipwise.workload.kinds import Serve
 
@@ -134,7 +135,7 @@ def _serverless(known: Known, demand: Demand, service: Service, fast: Bounded | 
     if not isinstance(way, Way):
         return replace(blank, refused=(*refused, way)), None
     month = _month(way.bill.cost, demand.hours)
-    image = f"an image of {image_bytes(service) / 1e9:g} GB"
+    image = f"an image of {decimal_size(image_bytes(service))}"
     remarks = (*demand.assumed, *demand.network, *scope(demand.rules, provider, service.name))
     assumed = (*way.bill.assumed, image, *_processor(service), *remarks)
     offer = replace(
@@ -191,7 +192,7 @@ def unsold_note(known: Known, work: Serve) -> tuple[str, ...]:
         return ()
     if near is None:
         return ()
-    prices = f"${near.usd_per_input * 1e6:g} and ${near.usd_per_output * 1e6:g} per million tokens in and out"
+    prices = f"{price(near.usd_per_input * 1e6)} and {price(near.usd_per_output * 1e6)} per million tokens in and out"
     nearest = f"the nearest in size that is sold: {near.model}, {near.provider}, {prices}"
     return (f"Nobody whose prices are known sells {work.model} per token; {nearest}.",)
 
@@ -236,7 +237,7 @@ def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOf
         unchecked=unchecked,
         refused=tuple(refused),
         assumed=tuple(assumed),
-        certain="usd" not in " ".join(service.fact.inferred) and not service.doubt,
+        certain=not any("usd" in name for name in service.fact.inferred) and not service.doubt,
         retires=(service.retires or "") if not service.gone else "",
         price_of=service.fact.as_of,
         price_days=days,

@@ -22,6 +22,7 @@ from chipwise.planner.several.mixing import Needs, Solution, Types, Ways
 from chipwise.planner.values.mix import Bucket, Member, Mix, Share
 from chipwise.planner.values.split import GenerationSplit
 from chipwise.predictor.anchoring import carried_over
+from chipwise.text import duration
 from chipwise.workload.kinds import Serve
 from chipwise.workload.lengths import spread
 from chipwise.workload.pipeline import Workload
@@ -134,7 +135,7 @@ def _missing(ways: Ways, buckets: tuple[Bucket, ...], goals: sizing.Goals) -> st
     if not len(lost):
         return "no region has machines for all sizes within limits.chip_count; a wider limit would help"
     bucket = buckets[int(lost[0])]
-    limits = ", ".join(f"{name} p{share * 100:g} {limit * 1e3:g} ms" for (name, share), limit in goals.items())
+    limits = ", ".join(f"{name} p{share * 100:g} {duration(limit)}" for (name, share), limit in goals.items())
     size = f"prompts of {bucket.prompt.mean:,.0f} and answers of {bucket.answer.mean:,.0f} tokens"
     return f"no machine answers {size} within {limits or 'its memory'}; a looser goal or other precisions would help"
 

@@ -9,6 +9,7 @@ from chipwise.errors import BadInput
 from chipwise.predictor.ability import able_chip
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.values import InteractivePrediction
+from chipwise.text import gib
 from chipwise.units import GIB
 from chipwise.workload.choices import Sharing
 from chipwise.workload.kinds import Interactive
@@ -31,7 +32,7 @@ def predict_interactive(ask: Ask, work: Interactive) -> InteractivePrediction:
                 {one.chip for one in mig_profiles(ask.known.catalog.data) if (one.memory_gb or 0) * GIB >= work.memory}
             )
             raise BadInput(
-                f"{chip.name} cannot be cut into slices of {work.memory / GIB:.0f} GiB.", remedy=f"These can: {', '.join(cut)}."
+                f"{chip.name} cannot be cut into slices of {gib(work.memory, 0)}.", remedy=f"These can: {', '.join(cut)}."
             )
         profile = max(slices, key=lambda one: one.instances or 0)
     seats = (

@@ -18,7 +18,7 @@ from chipwise.perf.kernels.work import Terms
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.kernels import kernel
 from chipwise.predictor.values import CircuitOperation, Goal, Interval, StreamPrediction
-from chipwise.text import duration, number
+from chipwise.text import duration, number, size
 from chipwise.workload.kinds import Stream
 
 WIRE_TO_WIRE = "one message, from wire to wire"
@@ -66,7 +66,7 @@ def software_notes(work: Stream, flow: software.SoftwareFlow) -> list[str]:
         f"Packets pass the network card and the kernel of the host, {_time_words(Terms.of(paths.HOST))}.",
     ]
     if work.message_size is None:
-        notes.append(f"No message_size: software reads {software.PIECE_BYTES / 1024:g} KiB at a time.")
+        notes.append(f"No message_size: software reads {size(software.PIECE_BYTES)} at a time.")
     return notes
 
 

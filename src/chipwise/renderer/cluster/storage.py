@@ -8,7 +8,7 @@ from chipwise.catalog.price_tables import StoragePrice
 from chipwise.renderer.cluster.pod import USER, Object, claimed_volumes
 from chipwise.renderer.deployment import Deployment, Node, Volume
 from chipwise.renderer.yaml_text import Noted, Yaml
-from chipwise.text import usd
+from chipwise.text import price, usd
 from chipwise.units import GB
 
 SHARED, DISK = "chipwise-efs", "chipwise-gp3"
@@ -62,7 +62,7 @@ def _monthly(rates: Mapping[str, str], size_bytes: float) -> str:
     size_gb, rate = size_bytes / GB, float(rates["EFS"])
     bucket = f"; a bucket would be {usd(size_gb * float(rates['S3']))}" if "S3" in rates else ""
     return (
-        f"\nEFS takes about {usd(size_gb * rate)} a month for {size_gb:,.0f} GB (${rate:g} a GB), and for what is read and"
+        f"\nEFS takes about {usd(size_gb * rate)} a month for {size_gb:,.0f} GB ({price(rate)} a GB), and for what is read and"
         f" written.\nNone of it is in the price of the machines above{bucket}."
     )
 

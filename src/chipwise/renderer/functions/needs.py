@@ -6,6 +6,7 @@ from chipwise.renderer.aws.parts import together
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.refusals import one_stage
+from chipwise.text import gib
 from chipwise.units import GIB, MIB
 
 _STORES = {"aws": "s3", "gcp": "gs", "azure": "az"}
@@ -79,7 +80,7 @@ def refuse_memory(deployment: Deployment, service: str, most_mib: float) -> None
     needed = memory_bytes(deployment) / MIB
     if needed > most_mib:
         detail = (
-            f"weights of {weights(deployment) / GIB:.1f} GiB and its program"
+            f"weights of {gib(weights(deployment))} and its program"
             if deployment.model is not None
             else f"a {deployment.node.machine}, which the plan chose"
         )

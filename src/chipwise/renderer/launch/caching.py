@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from chipwise.renderer.deployment import Deployment, Form, Model, Node, Volume
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.health import FETCH_BYTES_PER_S
-from chipwise.text import duration
-from chipwise.units import GB
+from chipwise.text import decimal_size, duration
 
 KERNELS = "/models/kernels"
 # From the hub to one p5.48xlarge: Llama 3 70B (141 GB) in 207 s, Qwen3 235B in 705 s, less what reading the files took.
@@ -50,9 +49,9 @@ def with_cache(deployment: Deployment) -> Deployment:
         return deployment
     copies, disk = deployment.per_machine, node.disk_bytes
     if disk is None or copies * volume.size_bytes > disk:
-        has = f"{disk / GB:,.0f} GB" if disk else "no disk of its own that we know of"
+        has = decimal_size(disk) if disk else "no disk of its own that we know of"
         raise CannotRender(
-            f"{node.machine} has {has}, and {copies} x {volume.size_bytes / GB:,.0f} GB of weights and kernels are to be kept"
+            f"{node.machine} has {has}, and {copies} x {decimal_size(volume.size_bytes)} of weights and kernels are to be kept"
             " on it.",
             remedy="Leave program.cache out: they are kept on storage that all machines share.",
         )

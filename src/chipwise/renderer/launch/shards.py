@@ -16,6 +16,7 @@ from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.launch.health import LOAD_BYTES_PER_S
 from chipwise.renderer.layout import independent
 from chipwise.renderer.program_files import inline, program
+from chipwise.text import duration
 from chipwise.units import GIB, MINUTE
 
 DIGITS = 5  # in the name of a shard
@@ -105,7 +106,7 @@ def _each_s(deployment: Deployment) -> float:
 
 
 def _spoken(seconds: float) -> str:
-    return f"about {max(seconds / MINUTE, 1):.0f} min"
+    return f"about {duration(max(seconds, MINUTE))}"
 
 
 def _replicas(deployment: Deployment) -> int:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from chipwise.catalog.region import readable
 from chipwise.renderer.deployment import Deployment, Form, HandOff, Stand, Volume
 from chipwise.renderer.quoting import one_line
-from chipwise.units import GB
+from chipwise.text import decimal_size, duration
 
 LONGEST = 60
 ENGINES = {"vllm": "vLLM", "tgi": "TGI", "sglang": "SGLang", "triton": "Triton", "tei": "TEI"}
@@ -69,11 +69,7 @@ def text(value: str, longest: int = LONGEST) -> str:
 
 
 def size(size_bytes: float | None) -> str:
-    if size_bytes is None:
-        return ""
-    if size_bytes >= 1000 * GB:
-        return f"{size_bytes / 1000 / GB:.3g} TB"
-    return f"{size_bytes / GB:.3g} GB" if size_bytes >= GB else f"{max(size_bytes / 1e6, 0.01):.3g} MB"
+    return "" if size_bytes is None else decimal_size(max(size_bytes, 1e4))
 
 
 def machine_lines(deployment: Deployment, machines: int | None = None, machine: str | None = None) -> tuple[str, ...]:
@@ -264,7 +260,7 @@ def _after(deployment: Deployment) -> Sequence[Volume]:
 def _used(deployment: Deployment, volume: Volume) -> str:
     if volume.name != "checkpoints":
         return "read at start" if volume.name == "models" else "read"
-    return f"every {deployment.checkpoint_s / 60:.0f} min" if deployment.checkpoint_s else "save, resume"
+    return f"every {duration(deployment.checkpoint_s)}" if deployment.checkpoint_s else "save, resume"
 
 
 def _store(key: str, volume: Volume, row: int, place: int | None) -> Box:

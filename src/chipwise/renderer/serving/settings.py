@@ -9,7 +9,7 @@ from chipwise.planner.values.split import model_ways
 from chipwise.renderer.deployment import Deployment, Form, Model
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.serving.flags import VLLM_NUMBERS
-from chipwise.text import duration
+from chipwise.text import decimal_size, duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def numbers(deployment: Deployment) -> list[Setting]:
     if entry is None:
         return []
     flag, value = entry
-    size = f" Weights take {model.weight_bytes / 1e9:.0f} GB so." if model.weight_bytes else ""
+    size = f" Weights take {decimal_size(model.weight_bytes)} so." if model.weight_bytes else ""
     return [Setting(flag.removeprefix("--"), value, f"The plan counts on {model.precision}.{size}")]
 
 

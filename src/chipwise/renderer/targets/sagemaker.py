@@ -17,7 +17,8 @@ from chipwise.renderer.launch.starting import apart, part_reason
 from chipwise.renderer.left_out import without_hours
 from chipwise.renderer.limits import SAGEMAKER_JOB
 from chipwise.renderer.program_files import Setting, python_files
-from chipwise.units import GIB
+from chipwise.text import duration, long_age
+from chipwise.units import DAY, GIB
 
 EXPRESSES = frozenset({"hours"})  # of endpoints, as far as they can sleep
 FITS = "one training job over several machines, or an endpoint: real-time, asynchronous or serverless"
@@ -57,7 +58,7 @@ def _job(deployment: Deployment) -> list[File]:
     wanted = math.ceil(deployment.deadline_s or 2 * deployment.predicted.high_s)
     if deployment.predicted.seconds > limit:
         raise CannotRender(
-            f"A training job ends after {limit / 86400:.0f} days; this one takes {deployment.predicted.seconds / 86400:.0f}.",
+            f"A training job ends after {long_age(limit / DAY)}; this one takes {deployment.predicted.seconds / 86400:.0f}.",
             remedy="Plan with more chips (--limit chip_count=...), or take --to ec2 or kubernetes.",
         )
     data, saved = deployment.volume("data"), deployment.volume("checkpoints")
@@ -103,7 +104,7 @@ def _why_arguments(deployment: Deployment) -> str:
 
 def _often(deployment: Deployment) -> str:
     every = deployment.checkpoint_s
-    return f"The program saves to /checkpoints, every {every / 60:.0f} min by the plan." if every else ""
+    return f"The program saves to /checkpoints, every {duration(every)} by the plan." if every else ""
 
 
 def _disk(deployment: Deployment) -> int:

@@ -17,6 +17,7 @@ from chipwise.renderer.launch.handing import arrives_at, leaves_from, written_by
 from chipwise.renderer.launch.handing import key as key
 from chipwise.renderer.quoting import dns_name
 from chipwise.renderer.yaml_text import Noted, Yaml
+from chipwise.text import decimal_size
 from chipwise.units import GB, GIB
 
 STORES = {"gcp": "gcs", "azure": "azure"}  # whose keys artifacts have; all others speak S3
@@ -81,7 +82,7 @@ def _artifact(hand_offs: PlaceHandOffs, hand_off: HandOff, inward: bool, path: s
         fields[hand_offs.store] = {("blob" if hand_offs.store == "azure" else "key"): object_key}
     if not inward:
         fields["archive"] = {"none": {}}
-    size = "" if hand_off.size_bytes is None else f"{hand_off.size_bytes / GB:,.3g} GB"
+    size = "" if hand_off.size_bytes is None else decimal_size(hand_off.size_bytes)
     summary = ", ".join(part for part in (hand_off.format, size) if part)
     return Noted(fields, f"{summary}{'; as it is, for packing takes longer than sending' if not inward else ''}.".strip("; "))
 

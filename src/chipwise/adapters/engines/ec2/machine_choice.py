@@ -21,6 +21,7 @@ from chipwise.errors import BadInput, NotAllowed
 from chipwise.renderer.aws.machine import disk, shared_request, tag_specifications
 from chipwise.renderer.quoting import tag_value
 from chipwise.runner.job import Job, MachinePlace, Move
+from chipwise.text import price, spent
 
 from .cloud import (
     ATTEMPT,
@@ -157,7 +158,7 @@ def check_budget(job: Job, config: Config, now: float) -> None:
     if minutes < _minimum_minutes(job):
         count = f"{job.machines} machines" if job.machines > 1 else "a machine"
         raise BadInput(
-            f"${budget:g} pays for {minutes:.1f} minutes of {count} at ${dearest:g} an hour, "
+            f"{price(budget)} pays for {minutes:.1f} minutes of {count} at {price(dearest)} an hour, "
             f"and a start needs {_minimum_minutes(job):.1f}.",
             remedy="Give a higher --budget, or name a cheaper machine.",
         )
@@ -184,7 +185,7 @@ def _paid_minutes(job: Job, config: Config, now: float, budget: float) -> float:
     minutes, _ = _minutes(job, config, now, budget)
     if minutes < _minimum_minutes(job):
         raise NotAllowed(
-            f"${job.usd(now):,.2f} of ${budget:,.2f} are spent, "
+            f"{spent(job.usd(now))} of {spent(budget)} are spent, "
             f"and the rest pays for {max(minutes, 0.0):.1f} minutes of machines.",
             remedy="Start it again with a higher budget: it continues from its checkpoint.",
         )

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # tag-api: serve on c7i.large (aws eu-central-1, on-demand). Written by chipwise from the plan.
 # Machines stay until --down. Nothing balances or scales them: take --to ecs or kubernetes for that.
-# Expected: $62 and 4 kg CO2e a month.
+# Expected: $62.00 and 4 kg CO2e a month.
 """Starts the machines of the plan on EC2, and ends them again.
 
     python launch.py             checks permissions and images by a dry run; starts nothing

@@ -1,7 +1,7 @@
 #!/bin/bash
 # tag-api: serve on c7i.large (aws eu-central-1, on-demand). Written by chipwise from the plan.
 # Machines stay until --down. Nothing balances or scales them: take --to ecs or kubernetes for that.
-# Expected: $62 and 4 kg CO2e a month.
+# Expected: $62.00 and 4 kg CO2e a month.
 # What launch.py does, with the AWS CLI. What the plan says is in launch-settings.sh beside this file.
 set -euo pipefail
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # tag-api: serve on c7i.large (aws eu-central-1, on-demand). Written by chipwise from the plan.
 # Runs on each machine when it starts.
-# Expected: $62 and 4 kg CO2e a month.
+# Expected: $62.00 and 4 kg CO2e a month.
 # Settings of this plan; what follows them is the same for every plan.
 # shellcheck disable=SC2016 # words of a command may be text for a shell in the container
 FORM=service

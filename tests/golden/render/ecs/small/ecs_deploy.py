@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # tag-api: serve on c7i.large (aws eu-central-1, on-demand). Written by chipwise from the plan.
-# Expected: $62 and 4 kg CO2e a month.
+# Expected: $62.00 and 4 kg CO2e a month.
 """Runs the plan on ECS, on machines of an auto scaling group of yours.
 
     python ecs_deploy.py                                      shows what it would do

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # tag-api: serve on c7i.large (aws eu-central-1, on-demand). Written by chipwise from the plan.
-# Expected: $62 and 4 kg CO2e a month.
+# Expected: $62.00 and 4 kg CO2e a month.
 """Logs a run to MLflow with what was predicted for it.
 
   python track.py                          run the planned command and measure it

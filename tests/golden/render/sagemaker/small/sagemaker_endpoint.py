@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # tag-api: serve on c7i.large (aws eu-central-1, on-demand). Written by chipwise from the plan.
 # The plan counts EC2's price; SageMaker asks more for the same machine.
-# Expected: $62 and 4 kg CO2e a month.
+# Expected: $62.00 and 4 kg CO2e a month.
 """Puts the service of the plan behind a SageMaker endpoint.
 
     python sagemaker_endpoint.py --role ARN --image URL          shows the requests; starts nothing

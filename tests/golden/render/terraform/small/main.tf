@@ -1,6 +1,6 @@
 # tag-api: serve on c7i.large (aws eu-central-1, on-demand). Written by chipwise from the plan.
 # Plain EC2 machines that run the container by themselves; the directory eks/ has the same as a node group.
-# Expected: $62 and 4 kg CO2e a month.
+# Expected: $62.00 and 4 kg CO2e a month.
 
 locals {
   name = "tag-api"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tag-api: serve on c7i.large (aws eu-central-1, on-demand). Written by chipwise from the plan.
 # Run it in nvcr.io/nvidia/tritonserver:25.08-py3, beside model_repository/.
-# Expected: $62 and 4 kg CO2e a month.
+# Expected: $62.00 and 4 kg CO2e a month.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"

@@ -1,6 +1,6 @@
 # tag-api: serve on c7i.large (aws eu-central-1, on-demand). Written by chipwise from the plan.
 # A node group for the cluster that is there; what runs on it comes from `chipwise render --to kubernetes`.
-# Expected: $62 and 4 kg CO2e a month.
+# Expected: $62.00 and 4 kg CO2e a month.
 
 locals {
   name = "tag-api"
