@@ -50,6 +50,9 @@ KEYS = {
 }
 
 
+CASES = sorted(Path(ROOT, "tests", "cases").glob("*.yaml"))
+
+
 @pytest.mark.parametrize("name", PLANNED)
 def test_a_plan_fits_one_screen(chipwise: Chipwise, name: str) -> None:
     done = chipwise("plan", f"{ROOT}/examples/{name}/workload.yaml")
@@ -59,6 +62,25 @@ def test_a_plan_fits_one_screen(chipwise: Chipwise, name: str) -> None:
     assert max(map(len, lines)) <= 80
     assert "What would change the answer:" in lines or len(lines) > 25  # it gives way to longer answers
     assert "--full" in lines[-1]
+
+
+def test_where_nothing_fits_the_reasons_fit_one_screen_and_their_examples_are_in_the_full_answer(chipwise: Chipwise) -> None:
+    brief, full = (chipwise("plan", f"{ROOT}/tests/cases/new-account.yaml", *more) for more in ([], ["--full"]))
+    assert (brief.code, full.code) == (1, 1)
+    lines = brief.out.splitlines()
+    assert len(lines) <= 30 < len(full.out.splitlines())
+    assert max(map(len, lines)) <= 80
+    assert any("offers: not for sale at that price" in line for line in lines)
+    assert "an increase to 960 vCPU" in brief.out.replace("\n" + 9 * " ", " ")
+    assert "such as" not in brief.out
+    assert "such as aws " in full.out
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.stem for case in CASES])
+def test_the_answer_to_a_case_fits_one_screen(chipwise: Chipwise, case: Path) -> None:
+    lines = chipwise("plan", str(case)).out.splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines), default=0) <= 80
 
 
 @pytest.mark.parametrize("name", PLANNED)

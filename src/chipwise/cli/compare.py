@@ -82,7 +82,7 @@ def compare(
     elif as_csv:
         text.show_csv(comparison_rows(comparison))
     elif comparison.plan.winner is None:
-        show_nothing(comparison.plan)
+        show_nothing(comparison.plan, full=True)
         _show_services(comparison.plan)
     else:
         _show(comparison, top)

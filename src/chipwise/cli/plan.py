@@ -289,7 +289,7 @@ def _show(result: Plan, answers: list[Why], full: bool, row_count: int | None) -
 
     title = f"{result.workload}: {result.kind}, by {result.objective}, per {result.per}"
     if result.winner is None:
-        show_nothing(result, title, headline(result) if result.service is not None else "")
+        show_nothing(result, title, headline(result) if result.service is not None else "", full)
         _show_why(result, answers)
     elif full:
         text.show_title(title)

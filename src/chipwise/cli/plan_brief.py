@@ -32,17 +32,28 @@ def show_brief(plan: Plan, table: list[list[str]], row_count: int | None) -> Non
     text.show_laid([*head, *ranking, *changes, *tail])
 
 
-def show_nothing(plan: Plan, title: str = "", lead: str = "") -> None:
-    """No machine does it: what is missing, what would help, and which offers were left out. `lead`: what does it instead."""
+def show_nothing(plan: Plan, title: str = "", lead: str = "", full: bool = False) -> None:
+    """No machine does it: what is missing, what would help, and which offers were left out. `lead`: what does it instead;
+    `full`: with an example of every reason, however long that is."""
     from chipwise.views.words import example_words, missing_words, nothing_words, remedy_words, rule_words
 
-    text.show_title(title or f"{plan.workload}: {plan.kind}, per {plan.per}")
+    head = text.title_lines(title or f"{plan.workload}: {plan.kind}, per {plan.per}")
     reason = f"{nothing_words(plan.missing)}."
-    text.show_lines(*((lead, "", f"No machine: {reason}") if lead else (reason,)), "")
-    text.show_pairs([(one.what, f"{missing_words(one)}. Would help: {remedy_words(one)}.") for one in plan.missing])
-    text.show_lines(
-        "", *(f"{one.offers:,} offers: {rule_words(one.rule)}, such as {example_words(one)}" for one in plan.refused)
-    )
+    head += text.sentence_lines(*((lead, "", f"No machine: {reason}") if lead else (reason,)), "")
+    head += text.pair_lines([(one.what, f"{missing_words(one)}. Would help: {remedy_words(one)}.") for one in plan.missing])
+    reasons = [f"{one.offers:,} offers: {rule_words(one.rule)}" for one in plan.refused]
+    examples = [f"{rule}, such as {example_words(one)}" for rule, one in zip(reasons, plan.refused, strict=True)]
+    lines = text.sentence_lines("", *examples)
+    if not full and len(head) + len(lines) > LINE_LIMIT:
+        lines = _first_of(text.sentence_lines("", *reasons), LINE_LIMIT - len(head))
+    text.show_laid([*head, *lines])
+
+
+def _first_of(lines: list[str], count: int) -> list[str]:
+    """As many as there is room for, with where the others are."""
+    if len(lines) <= count:
+        return lines
+    return [*lines[: max(count - 1, 1)], *text.sentence_lines("--full lists all reasons, each with an example.")]
 
 
 def _notes(notes: Sequence[str], line_limit: int) -> list[str]:

@@ -60,7 +60,7 @@ def rate(
             if rated.ratings:
                 _show(rated, why)
             else:
-                show_nothing(rated.plan)
+                show_nothing(rated.plan, full=True)
     if not all(one.ratings for one in ratings):
         ctx.exit(1)
 

@@ -61,7 +61,7 @@ class Read(click.ParamType[Any]):
 
 _ABOVE_ZERO = 1e-6
 _BRIEF_ROWS, _BRIEF_SWINGS = 6, 3  # on one screen
-_HINT = "--full shows each line of the cost, what changes the result, and the assumptions."
+_HINT = "--full shows the cost by line, what changes the result, and the assumptions."
 
 
 def _usd(allowed: str, most: float = 1e9) -> Quantity:
@@ -245,7 +245,7 @@ def _hours(result: Tco) -> list[tuple[str, str]]:
         return f"{price}  ({low:,.2f} to {high:,.2f} as purchase prices spread)" if low < high else price
 
     return [
-        ("an hour of a machine", ends("usd_per_machine_hour")),
+        ("per machine-hour", ends("usd_per_machine_hour")),
         ("per hour in use", ends("usd_per_useful_hour")),
         ("per chip-hour in use", spent(cost.usd_per_useful_hour / result.request.chips)),
     ]
@@ -302,7 +302,7 @@ def _show_swings(result: Tco, limit: int | None = None) -> None:
         return
     base = result.reference.compared.saving_usd
     text.show_lines("")
-    text.show_title(f"{balance_words(result.reference)}; what changes the result, one at a time")
+    text.show_title(f"{balance_words(result.reference)}; what changes it most")
     sys.stdout.write("\n".join(tornado(result.swings[:limit], base, text.width())) + "\n")
 
 

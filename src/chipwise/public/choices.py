@@ -180,7 +180,8 @@ def row_of(choice: Choice) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for name, figure in (("time_s", choice.time), ("speed", choice.speed)):
         figures |= {name: figure and figure.value, f"{name}_low": figure and figure.low, f"{name}_high": figure and figure.high}
-    return {**values, "chips": choice.chips, "usd": choice.usd, **figures, "speed_unit": choice.speed and choice.speed.unit}
+    money = {"usd": choice.usd, "usd_low": choice.cost.low, "usd_high": choice.cost.high}
+    return {**values, "chips": choice.chips, **money, **figures, "speed_unit": choice.speed and choice.speed.unit}
 
 
 def cells_of(choice: Choice, per: str) -> list[object]:

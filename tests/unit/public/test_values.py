@@ -208,6 +208,7 @@ def test_with_pandas_a_result_is_a_data_frame(plan: cw.Plan, session: cw.Session
     assert [row["rank"] for row in rows] == [1, 2, 3, 4, 5]
     assert rows[0]["usd"] == plan.best.usd
     assert rows[0]["speed_low"] == plan.best.speed.low  # type: ignore[union-attr]
+    assert (rows[0]["usd_low"], rows[0]["usd_high"]) == (plan.best.cost.low, plan.best.cost.high)
     assert all(not isinstance(value, dict | list) for row in rows for value in row.values())
     assert session.offers(chip="h100", limit=3).to_pandas() == session.offers(chip="h100", limit=3).to_dicts()
 

@@ -111,7 +111,8 @@ def _limit(reason: limits.Limit) -> str:
         case limits.NoOfferLeft(rule, offers):
             if rule is None:
                 return "no offer is left: the catalog has none"
-            return f"no offer is left: the last {offers:,} were refused as {rule_words(rule)!r}"
+            last = "the last one was" if offers == 1 else f"the last {offers:,} were"
+            return f"no offer is left: {last} refused as {rule_words(rule)!r}"
         case limits.NoComplianceData(programmes, providers, taking_part):
             silent = f"no data says whether {listed_few(providers)} {'takes' if len(providers) == 1 else 'take'} part in"
             known = f"; known to: {', '.join(taking_part)}" if taking_part else ""

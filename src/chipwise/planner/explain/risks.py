@@ -35,7 +35,7 @@ def risk_line(plan: Plan) -> str:
         f"{service.title} stops serving this model on {service.retires}" if service is not None and service.retires else ""
     )
     if retires and plan.service is not None:
-        text = f"Risks: {retires}. Of the machines"
+        text = f"Risks: {retires}. If you rent machines"
     risks: list[str] = [retires] if retires and plan.service is None else []
     for risk in dict.fromkeys(_risks(plan, plan.winner)):  # two quotas may ask for the same
         if len(f"{text}: {'; '.join([*risks, risk])}.") <= LONGEST:
