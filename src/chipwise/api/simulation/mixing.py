@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.adapters.policy_files import policy_of
-from chipwise.api.simulation.policies import SpotQuestion, spot_series
+from chipwise.api.simulation.policies import SpotQuestion, named, spot_series
 from chipwise.api.simulation.scaling import LEVELS, ServeQuestion, loads_of, scaling_policy, service_of
 from chipwise.errors import BadInput
 from chipwise.scale.fleet import BeginFleet, FleetSetup, ReplicaMachine, machine_of, setup_of
@@ -87,7 +87,7 @@ def simulate_mixed(question: MixedQuestion, report: Report) -> tuple[list[MixedA
     if serve.level != LEVELS[0]:
         raise BadInput(f"Machines of several types are simulated on the level {LEVELS[0]} alone.", remedy="Leave out --level.")
     setup, zones = _setup(question)
-    begins = {name: scaling_policy(name) for name in serve.policies}
+    begins = {name: scaling_policy(name) for name in named(serve.policies)}
     buys = {name: fleet_policy(name) for name in _purchases(question)}
     report(0, None, "loads")
     services: list[tuple[RequestLoad, ScaledService]] = [(load, service_of(serve, load)) for load in loads_of(serve)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipwise.adapters.policy_files import queue_policy
-from chipwise.api.simulation.policies import content_of, trace_files
+from chipwise.api.simulation.policies import content_of, named, trace_files
 from chipwise.errors import BadInput, UnknownName
 from chipwise.scale.queue import MOST_GPUS, BeginQueue, Cluster, NodeGroup, QueueJob, QueueSettings
 from chipwise.scale.queue_traces import GAVEL_CLUSTER, SIA_CLUSTER, gavel_jobs, read_jobs, read_nodes
@@ -65,7 +65,7 @@ def simulate_queue(question: QueueQuestion, report: Report) -> list[QueueAnswer]
 
 def compare_queue(question: QueueQuestion, report: Report, *, has_timelines: bool = False) -> QueueComparison:
     """The answers; and when which jobs ran, where that is asked for."""
-    begins = {name: queue_policy(name) for name in question.policies}
+    begins = {name: queue_policy(name) for name in named(question.policies)}
     scene = queue_scene(question)
     _check_quotas(question.quotas, {job.team for job in scene.jobs})
     total = len(scene.jobs)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.adapters.policy_files import names_of_file, policy_of
-from chipwise.api.simulation.policies import content_of, trace_files
+from chipwise.api.simulation.policies import content_of, named, trace_files
 from chipwise.errors import BadInput, UnknownName
 from chipwise.scale.load_traces import INPUT_WEIGHT, NotALoad, read_load
 from chipwise.scale.own_scaling import own_scaling
@@ -79,7 +79,7 @@ def simulate_serve(question: ServeQuestion, report: Report) -> tuple[list[ServeA
     from chipwise.scale.simulator.scaling import play
 
     make_queue = _queue_of(question)
-    begins = {name: scaling_policy(name) for name in question.policies if name not in (BARE_WORK, CLAIRVOYANT)}
+    begins = {name: scaling_policy(name) for name in named(question.policies) if name not in (BARE_WORK, CLAIRVOYANT)}
     report(0, None, "loads")
     loads = loads_of(question)
     services = [service_of(question, load) for load in loads]
