@@ -45,11 +45,11 @@ def team(postgres: Server, lasting_database: str) -> Iterator[Team]:
     team.close()
 
 
-def insert(team: Team, login: str, id: str, spec: dict[str, Any]) -> None:
+def insert(team: Team, login: str, id: str, spec: dict[str, Any], options: str = "") -> None:
     """A job of bob's. The owner of the tables is not held to bounds, so that it is as an older version let it in."""
     whole = {"command": ["true"], "name": "odd", "place": HERS, "owner": "bob", **spec}
     body = {"id": id, "spec": whole, "submitted": 1.0, "version": 1}
-    with psycopg.connect(team.url(login), options="-c search_path=chipwise") as client:
+    with psycopg.connect(team.url(login), options=f"-c search_path=chipwise {options}") as client:
         client.execute(
             """INSERT INTO jobs (id, born, version, mark, place, name, phase, engine, owner, team, project, priority, gpus,
             cpus, machines, attempts, submitted, reason, body)
@@ -178,6 +178,17 @@ def test_when_a_job_was_submitted_is_said_by_the_server(team: Team) -> None:
     assert jobs == [team.by("bob").job("now-1"), team.by("bob").job("now-2")]
     assert jobs[0].submitted == jobs[1].submitted
     assert team.sql("admin", "SELECT submitted FROM jobs WHERE id = 'of-an-admin'") == [(1.0,)]
+
+
+@pytest.mark.parametrize("digits", [-15, -11, 3])
+def test_a_session_that_writes_few_digits_makes_no_job_older(team: Team, digits: int) -> None:
+    """Rounded to 1,795,000,000 s, it would go before all jobs of the last day."""
+    insert(team, "bob", f"rounded{digits}", {}, f"-c extra_float_digits={digits}")
+    job = team.by("bob").job(f"rounded{digits}")
+    assert job is not None
+    [[column]] = team.sql("admin", "SELECT submitted FROM jobs WHERE id = %s", job.id)
+    assert job.submitted == column
+    assert abs(job.submitted - time.time()) < 60.0
 
 
 def test_a_transaction_that_is_begun_early_does_not_make_a_job_older(team: Team) -> None:

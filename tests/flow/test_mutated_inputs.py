@@ -7,11 +7,15 @@ from pathlib import Path
 from command import Chipwise
 from effort import cases
 from every_command import DOCUMENTED
-from mutated_inputs import inputs, mutated
+from mutated_inputs import CONFIG, DATA, inputs, mutated
 from odd_paths import WaitsTooLong, at_most
 
 LIMIT_S = 20.0  # of what takes a fraction of a second
 SEED = 20_000
+
+
+def own_directories(folder: Path) -> dict[str, str]:
+    return {"CHIPWISE_CONFIG_DIR": str(folder / CONFIG), "CHIPWISE_DATA_DIR": str(folder / DATA)}
 
 
 def test_what_is_spoilt_is_a_command_that_works(chipwise: Chipwise, tmp_path: Path) -> None:
@@ -20,10 +24,11 @@ def test_what_is_spoilt_is_a_command_that_works(chipwise: Chipwise, tmp_path: Pa
         ("load", "http://127.0.0.1:9"): 3,
         ("characterize", "--for"): 1,
     }
-    ends_early |= {("serve", "--key-file"): 2, ("calibrate", "FOLDER/m.csv"): 2}
+    ends_early |= {("serve", "--key-file"): 2, ("calibrate", "FOLDER/m.csv"): 2, ("calibrate", "--from-runs"): 1}
     wrong = []
     for place, known in enumerate(inputs()):
-        done = chipwise(*known.write(tmp_path / str(place)), CHIPWISE_DATA_DIR=str(tmp_path / str(place) / "data"))
+        folder = tmp_path / str(place)
+        done = chipwise(*known.write(folder), **own_directories(folder))
         if done.code not in (0, ends_early.get(known.words[:2], int(known.words[0] in ("health", "audit")))):
             wrong.append((known.words, done.code, done.err))
     assert not wrong
@@ -38,10 +43,12 @@ def test_a_spoilt_input_is_answered_in_words(chipwise: Chipwise, tmp_path: Path)
         words = spoilt.write(folder)
         try:
             with at_most(LIMIT_S):
-                done = chipwise(*words, cwd=folder, CHIPWISE_DATA_DIR=str(folder / "data"))
+                done = chipwise(*words, cwd=folder, **own_directories(folder))
         except WaitsTooLong as error:
             faults.append(f"{seed}: {error}: {spoilt}")
             continue
         if done.code not in DOCUMENTED or "Traceback" in done.err or (done.code and not (done.err or done.out).strip()):
             faults.append(f"{seed}: exit code {done.code}: {done.err[-600:]} {spoilt}")
+        if changed := spoilt.changed(folder):
+            faults.append(f"{seed}: changed or left half written: {changed} {spoilt}")
     assert not faults, "\n".join(faults)

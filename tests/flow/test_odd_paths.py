@@ -56,3 +56,25 @@ def test_a_pipe_in_place_of_an_own_file_is_not_waited_for(chipwise: Chipwise, na
         answers = [chipwise("chips", "h100"), chipwise("ps"), chipwise("run", "--gpus", "1", "--", "true")]
     (chipwise.config_dir / name).unlink()
     assert [answer.code for answer in answers if answer.code not in (0, 2) or "Traceback" in answer.err] == []
+
+
+@pytest.mark.parametrize("there", ["a file", "a link"])
+def test_what_is_there_already_is_left_as_it_is_by_every_command_that_writes(
+    chipwise: Chipwise, tmp_path: Path, there: str
+) -> None:
+    faults = []
+    for place, (words, ending) in list(enumerate(WRITING.values()))[:: 1 if LONG else 5]:
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        kept, path = folder / "kept", folder / f"out{ending}"
+        kept.write_text("kept")
+        if there == "a file":
+            path.hardlink_to(kept)
+        else:
+            path.symlink_to(kept)
+        with at_most(LIMIT_S):
+            done = chipwise(*[word.replace(PATH, str(path)) for word in words], cwd=folder)
+        names = sorted(one.name for one in folder.iterdir())
+        if done.code != 2 or kept.read_text() != "kept" or names != sorted(["kept", path.name]):
+            faults.append(f"{' '.join(words)}: exit code {done.code}, {names}: {done.out[-200:]}{done.err[-400:]}")
+    assert not faults, "\n".join(faults)

@@ -137,3 +137,13 @@ def test_the_page_draws_costs_and_ratios(chipwise: Chipwise, tmp_path: Path) -> 
     text = page.read_text()
     assert "Cheapest that is never late" in text
     assert all(f'id="{name}"' in text for name in ("cost", "ratios", "policies"))
+
+
+@pytest.mark.parametrize(
+    "words", ["spot --synthetic series=2", "queue --synthetic jobs=20", "serve --synthetic hours=1,rate=2"]
+)
+@pytest.mark.parametrize("policy", ["", " ", ","])
+def test_no_policy_is_told_and_nothing_is_simulated(chipwise: Chipwise, words: str, policy: str) -> None:
+    done = chipwise("simulate", *words.split(), "--policy", policy)
+    assert done.code == 2
+    assert "No policy is named." in done.err

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
 import sys
 import threading
 import time
@@ -125,6 +127,31 @@ def test_addresses() -> None:
     assert exposition_server.address(":9400") == ("127.0.0.1", 9400)
     assert exposition_server.address("9400") == ("127.0.0.1", 9400)
     assert exposition_server.address("0.0.0.0:9400") == ("0.0.0.0", 9400)
+
+
+def test_a_client_that_breaks_off_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:
+    """Whoever reaches the port could else fill the terminal of whoever watches."""
+    asked = threading.Event()
+
+    def text() -> str:
+        asked.set()
+        return "up 1\n" * 10**6
+
+    server = exposition_server.Server(exposition_server.address(":0"), text, "text/plain")
+    try:
+        for request in (b"GET /metr", b"GET /metrics HTTP/1.1\r\n\r\n"):
+            client = socket.create_connection(("127.0.0.1", server.port))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.sendall(request)
+            if request.endswith(b"\n"):
+                asked.wait(10)
+            time.sleep(0.2)
+            client.close()  # by a reset
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10) as answer:
+            assert answer.status == 200
+    finally:
+        server.close()
+    assert capfd.readouterr().err == ""
 
 
 def test_a_watch_serves_while_it_runs(chipwise: Chipwise) -> None:

@@ -20,6 +20,9 @@ from command import ROOT
 from played_recordings import H200, played
 
 FOLDER = "FOLDER"
+CONFIG, DATA = "config", "data"  # what a command takes as its own directories, if they are there
+QUEUE = "patience: 1h\npolicy: backfill\nteams:\n  vision: {gpus: 8, cpus: 64, weight: 2}\nothers: {gpus: 2, weight: 1.5}\n"
+WRITTEN = frozenset({"keys.yaml", "service.json"})  # by the commands that are for it
 NUMBERS = (
     "nan",
     "inf",
@@ -69,7 +72,15 @@ class Input:
         texts = {name: text if len(text) < 200 else f"{text[:120]}...{text[-60:]}" for name, text in self.files.items()}
         return f"{self.words} {texts}"[:1500]
 
+    def changed(self, folder: Path) -> list[str]:
+        """Files that a command wrote into though they are not its own, and what it left behind half written."""
+        texts = {folder / name: text for name, text in self.files.items() if Path(name).name not in WRITTEN}
+        own = [str(path) for path, text in texts.items() if path.read_bytes() != text.encode("utf-8", "surrogatepass")]
+        return own + [str(path) for path in folder.rglob("*.tmp")]
+
     def write(self, folder: Path) -> tuple[str, ...]:
+        for name in (CONFIG, DATA):
+            (folder / name).mkdir(parents=True, exist_ok=True)
         for name, text in self.files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -146,8 +157,8 @@ def inputs() -> tuple[Input, ...]:
             {"keys.yaml": keys},
         ),
         Input(("serve", "key", "leo", "--key-file", f"{FOLDER}/keys.yaml"), {"keys.yaml": keys}),
-        Input(("serve", "status"), {"data/run/services/tiny/service.json": _service()}),
-        Input(("serve", "stop", "tiny"), {"data/run/services/tiny/service.json": _service()}),
+        Input(("serve", "status"), {f"{DATA}/run/services/tiny/service.json": _service()}),
+        Input(("serve", "stop", "tiny"), {f"{DATA}/run/services/tiny/service.json": _service()}),
         Input(
             ("load", "http://127.0.0.1:9", "--trace", f"{FOLDER}/a.csv", "--speed", "50"),
             {"a.csv": "arrival,input_tokens,output_tokens\n10,3,2\n12,4,2\n11,5,2\n"},
@@ -156,6 +167,8 @@ def inputs() -> tuple[Input, ...]:
         Input(("accuracy", "train", "--since", "30d"), {}),
         Input(("characterize", "--for", "1s", "--threads", "1,2", "--steps", "10", "--", "true"), {}),
         Input(("calibrate", f"{FOLDER}/m.csv"), {"m.csv": "model,chip,chips,throughput\nllama-3.1-8b,h100,1,100\n"}),
+        Input(("calibrate", "--from-runs"), {f"{CONFIG}/settings.yaml": "calibrate_from_runs: true\n"}),
+        Input(("top", "--once"), {f"{CONFIG}/queue.yaml": QUEUE}),
     )
 
 

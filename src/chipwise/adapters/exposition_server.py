@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from chipwise.errors import BadInput, OutsideFailed
 
@@ -22,6 +24,15 @@ def address(text: str) -> tuple[str, int]:
             f"{text[:60]!r} is not an address to serve at.", remedy="Write :9400, or 0.0.0.0:9400 for other machines."
         )
     return host or LOOPBACK, int(port)
+
+
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that breaks off is no news for whoever watches."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
 
 class Server:
@@ -44,12 +55,11 @@ class Server:
             def log_message(self, format: str, *args: object) -> None: ...
 
         try:
-            self._listener = ThreadingHTTPServer(place, Handler)
+            self._listener = _Listener(place, Handler)
         except OSError as error:
             raise OutsideFailed(
                 f"Nothing can be served at {place[0]}:{place[1]}: {error.strerror or error}.", remedy="Choose another port."
             ) from error
-        self._listener.daemon_threads = True
         threading.Thread(target=self._listener.serve_forever, args=(0.2,), daemon=True).start()
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -57,6 +57,13 @@ def simulate_spot(question: SpotQuestion, report: Report) -> list[SpotAnswer]:
     return list(compare_spot(question, report).answers)
 
 
+def named(policies: Sequence[str]) -> Sequence[str]:
+    """Raises where there is none to simulate."""
+    if not any(name.strip() for name in policies):
+        raise BadInput("No policy is named.", remedy="Name some of those that `chipwise policies` lists.")
+    return policies
+
+
 def compare_spot(question: SpotQuestion, report: Report) -> SpotComparison:
     """The answers, what each scenario cost, and what is to be said of the traces."""
     import numpy as np
@@ -64,7 +71,7 @@ def compare_spot(question: SpotQuestion, report: Report) -> SpotComparison:
     from chipwise.scale.simulator.optimum import optimum
     from chipwise.scale.simulator.spot import play
 
-    begins = {name: spot_policy(name) for name in question.policies}
+    begins = {name: spot_policy(name) for name in named(question.policies)}
     batches, notes = _batches(question)
     total = sum(job.ticks for job, _ in batches)
     scenarios = sum(len(available) for _, available in batches)
