@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.collective import Network
-from chipwise.perf.inference import Serving
+from chipwise.perf.flowing import settled, steps_by_count
+from chipwise.perf.inference import RATIOS, Serving
 from chipwise.perf.operators import COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY
 from chipwise.perf.part import Part
 from chipwise.perf.published_inference import APART, FORMATS, FUSED, PLAIN, InferenceCase, read_bytes
@@ -152,15 +152,22 @@ def question(run: Serving, load: Load, names: ServingNames, parts: dict[str, Par
     sequences = in_flight(run, load)
     work = bases(run, load, sequences)
     scale, power = unit(load)
+    full, steps = full_step(run, load, work, sequences), steps_by_count(run, load, work, sequences)
+
+    def compose(base: dict[str, Array]) -> dict[str, Array]:
+        running, settled_base = settled(steps, load, sequences, base)
+        return answer(load, running, settled_base, full)
+
     return Question(
         bases=work,
-        compose=partial(answer, load, sequences, full=full_step(run, load, work, sequences)),
+        compose=compose,
         scale=np.where(power < 0, scale * replicas, scale),
         power=power,
         levels=levels(names, parts),
         features=features(run, load, sequences, warmth(names.part, parts)),
         term_of=TERM_OF,
         fixed_terms=("arrival",),
+        ratios=RATIOS,
         floors=FLOORS,
         settings=settings_of(run, load),
     )
@@ -205,6 +212,7 @@ def question_of(cases: Sequence[InferenceCase]) -> Question:
         accepted=column("accepted"),
         late=column("late"),
         waves=np.where(column("equal") > 0, EQUAL_WAVES, WAVES),
+        alike=column("equal"),
     )
     names = ServingNames(
         part=Coded.of([case.part.name for case in cases]),

@@ -41,6 +41,7 @@ BASES = (
     "queue",
     "stretch",
 )
+RATIOS = ("queue", "stretch")  # bases that are numbers, not seconds
 LAYER_HOST_S = 12e-6  # gaps between the kernels of one layer, replayed as a graph
 STEP_HOST_S = 600e-6  # scheduling, sampling and bookkeeping of an engine, per step
 _STEP_HOST = np.array([STEP_HOST_S])

@@ -16,7 +16,7 @@ from chipwise.errors import BadInput
 from chipwise.perf.arrays import Array, Coded, Index, column, combinations, has_nonzero, pick
 from chipwise.perf.family_inference import FLOORS, TERM_OF, ServingNames, arithmetic, features, levels, settings_of, warmth
 from chipwise.perf.hardware import Hardware
-from chipwise.perf.inference import Serving
+from chipwise.perf.inference import RATIOS, Serving
 from chipwise.perf.memory_serving import kv_budget_bytes, kv_bytes
 from chipwise.perf.model import Estimate, Joining, Model
 from chipwise.perf.part import Part
@@ -360,6 +360,7 @@ def _estimates(
             features=features(run, metric_load, sequences, watts),
             term_of=TERM_OF,
             fixed_terms=("arrival",),
+            ratios=RATIOS,
             floors=FLOORS,
             settings=settings,
         )

@@ -246,7 +246,7 @@ def case_of(row: Row, part: Part) -> InferenceCase:
         beams=beams,
         accepted=_accepted(notes),
         late=-math.log(0.01) if row.text("percentile") == "p99" else 1.0,
-        equal="ignore-eos" in notes or re.match(r"random \d+/\d+", notes) is not None,
+        equal="ignore-eos" in notes or re.match(r"random (?:\d+/\d+|prompts)", notes) is not None,
         graphs=0.0 if row.text("compiled").startswith("eager") or family in EAGER else 1.0,
         engine=family,
         version=f"{version} dated" if "measured 20" in notes else version,

@@ -28,6 +28,7 @@ class Question:
     features: Mapping[str, Array]
     term_of: Mapping[str, str]  # where a base goes
     fixed_terms: tuple[str, ...] = ()  # terms that no factor touches: the time between arrivals is the user's
+    ratios: tuple[str, ...] = ()  # bases that are numbers, not seconds
     floors: Mapping[str, float] = field(default_factory=dict)  # share of a term, before any factor, that it cannot go below
     settings: Mapping[str, Array] = field(default_factory=dict)  # logarithms of context and chips, by which `seen` knows rows
     nominal: Array = field(
@@ -41,12 +42,17 @@ class Question:
         return self.scaled({base: np.exp(values) for base, values in exponents.items()})
 
     def scaled(self, scales: Mapping[str, Array]) -> dict[str, Array]:
-        """Terms when each kind of work takes `scales` times as long."""
-        terms = self.compose({name: values * scales[name] if name in scales else values for name, values in self.bases.items()})
+        """Terms when each kind of work takes `scales` times as long. Where some terms are fixed the rest depends on the true
+        seconds of each kind, so that all are scaled before they are joined."""
+        bases = {name: values * scales[name] if name in scales else values for name, values in self.bases.items()}
         if ALL_TERMS not in scales:
-            return terms
+            return self.compose(bases)
         total_scale = scales[ALL_TERMS]
-        return {name: values if name in self.fixed_terms else values * total_scale for name, values in terms.items()}
+        if self.fixed_terms:
+            return self.compose(
+                {name: values if name in self.ratios else values * total_scale for name, values in bases.items()}
+            )
+        return {name: values * total_scale for name, values in self.compose(bases).items()}
 
     def value(self, seconds: Array) -> Array:
         """What is asked of a run that takes so long."""

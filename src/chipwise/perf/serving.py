@@ -12,8 +12,10 @@ With p = prefill of one request, s = one decode step, B sequences in flight, o o
              prompts take and with waves, and where a step has no room: at most `CHUNK` prompt tokens, which take f.
              (B - 1 - x) p never falls with p, so a longer prompt never makes steps shorter
              throughput = B / T, T = ttft + (o - 1) tpot without the wait for a slot: C requests in T C/B (Little's law)
-  open     rate r: B from Little's law B = r (ttft + o tpot), r p / (1 - r p) prompts ahead of a first token; a finite burst at
-           rate infinity is a queue of N prompts
+  open     rate r: B from Little's law B = r (ttft + o tpot), r p / (1 - r p) prompts ahead of a first token, and as many
+           answers as requests up to the capacity; a finite burst at rate infinity is a queue of N prompts, done with its last
+           answer:
+             throughput = N / (N p + (N - B) o s / B + the end), `flowing` counts B and the end
 Every answer is a sum of named terms. q is fitted per engine, as are the times of the host.
 """
 
@@ -138,6 +140,7 @@ class Load:
     accepted: Array = field(default_factory=lambda: _UNIT)  # tokens of one step
     late: Array = field(default_factory=lambda: _UNIT)  # of a wait's mean, which is asked
     waves: Array = field(default_factory=lambda: _WAVES)  # share of the requests that come together
+    alike: Array = field(default_factory=lambda: _NOTHING)  # 1: all answers have the same length
 
     @cached_property
     def weights(self) -> Weights:
@@ -259,16 +262,18 @@ def answer(load: Load, sequences: Array, base: dict[str, Array], full: Mapping[s
     # Throughputs: seconds per request of the replica.
     per = pick(weights.tail > 0, load.requests, pick(weights.per_slot > 0, sequences, _UNIT))
     steps_per = pick(weights.tail > 0, load.requests, pick(weights.steps_per_slot > 0, sequences, _UNIT))
-    prefills, steps = (weights.prefills + tokens * stretch) / per, steps / steps_per
+    last = pick(load.burst, 1.0 - weights.tail, _UNIT)  # a burst is over when its work is done: its last answer is in that
+    prefills, steps = last * (weights.prefills + tokens * stretch) / per, last * steps / steps_per
     if has_nonzero(weights.tail):  # besides the last answer, the time that every request takes of the replica
-        prefills, steps = prefills + weights.tail, steps + weights.tail * out / (load.accepted * sequences)
+        prefills = prefills + weights.tail * (1.0 + _beside_steps(load, sequences) * (base["stretch"] - 1.0))
+        steps = steps + weights.tail * out / (load.accepted * sequences)
     terms = {name: values * prefills for name, values in pres.items()}
     terms |= {name: values * steps for name, values in stepped.items()}
     terms["fixed"] = weights.waiting * base["request_host"] / per
     waiting: Array = _NOTHING
     if has_nonzero(weights.waiting):
         late = pick(weights.time > 0, load.late, _UNIT)
-        waiting = weights.waiting * late * _sum(pres) * ahead
+        waiting = last * weights.waiting * late * _sum(pres) * ahead
     terms["waiting"] = waiting / per
     terms["slots"] = _NOTHING
     if has_nonzero(weights.queued):
@@ -276,8 +281,14 @@ def answer(load: Load, sequences: Array, base: dict[str, Array], full: Mapping[s
         terms["slots"] = _slots(load, sequences, answer_s)
     terms["arrival"] = _NOTHING
     if has_nonzero(weights.tail):
-        terms["arrival"] = _arrival(load, _sum(pres) + out / load.accepted * _sum(stepped) / sequences)
+        terms["arrival"] = _arrival(load, prompt_beside_s(base) + out / load.accepted * _sum(stepped) / sequences)
     return terms
+
+
+def _beside_steps(load: Load, sequences: Array) -> Array:
+    """Of requests that arrive on their own, the share whose prompts are read beside steps that run anyway: of a burst, those
+    for whom there was no slot at first."""
+    return pick(load.burst, 1.0 - np.minimum(sequences / load.requests, 1.0), _UNIT)
 
 
 def _waiting(load: Load, sequences: Array, prompt: Array, step: Array) -> Array:
@@ -316,6 +327,15 @@ def _arrival(load: Load, service: Array) -> Array:
     """Requests are answered no faster than they come: the time that the replica is idle between them."""
     apart = np.where(load.rate > 0, 1.0 / np.maximum(load.rate, 1e-9), 0.0)
     return pick(load.weights.tail > 0, np.maximum(apart - service, 0.0), _NOTHING)
+
+
+def prompt_beside_s(base: dict[str, Array]) -> Array:
+    """Seconds that a prompt takes of a server whose steps run anyway."""
+    return _sum(_prefill_terms(base)) * base["stretch"]
+
+
+def step_s(base: dict[str, Array]) -> Array:
+    return _sum(_decode_terms(base))
 
 
 def _sum(bases: dict[str, Array]) -> Array:
