@@ -33,6 +33,16 @@ def text(kind: str) -> str:
     return (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
 
 
+def field_called(name: str) -> str:
+    """Where a file of some kind has a field of this name: replicas, arrival.concurrency; empty: nowhere."""
+    from chipwise.workload.demand import Arrival
+    from chipwise.workload.pipeline import KINDS
+
+    if any(name in kind.model_fields for kind in KINDS):
+        return name
+    return f"arrival.{name}" if name in Arrival.model_fields else ""
+
+
 def write(kind: str, path: Path, force: bool = False) -> None:
     """Into a file that is not there yet, unless forced."""
     from chipwise.adapters.stores import whole
