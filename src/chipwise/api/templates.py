@@ -16,13 +16,6 @@ def kinds() -> dict[str, str]:
     return {path.stem: _purpose(path) for path in sorted(FOLDER.glob("*.yaml"))}
 
 
-def field_called(name: str) -> str:
-    """Where a workload file of some kind has a field of this name: replicas, arrival.concurrency; empty: nowhere."""
-    from chipwise.workload import problems  # what reads workloads takes a while to import
-
-    return problems.field_called(name)
-
-
 def _purpose(path: Path) -> str:
     """The first sentence of its first comment."""
     with path.open(encoding="utf-8") as file:
@@ -38,6 +31,16 @@ def text(kind: str) -> str:
             "kind of workload", kind, nearest(kind, known.values()), remedy=f"Kinds: {', '.join(known.values())}."
         )
     return (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def field_called(name: str) -> str:
+    """Where a file of some kind has a field of this name: replicas, arrival.concurrency; empty: nowhere."""
+    from chipwise.workload.demand import Arrival
+    from chipwise.workload.pipeline import KINDS
+
+    if any(name in kind.model_fields for kind in KINDS):
+        return name
+    return f"arrival.{name}" if name in Arrival.model_fields else ""
 
 
 def write(kind: str, path: Path, force: bool = False) -> None:

@@ -261,6 +261,7 @@ def _no_such_option(error: click.NoSuchOption) -> str:
 
 def _without_option(name: str, command: click.Command, path: str) -> str:
     """What an option asks for that goes without one: the command's argument, or a field of a workload file."""
+    from chipwise.api.templates import field_called
     from chipwise.spelling import fold
 
     arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
@@ -269,8 +270,6 @@ def _without_option(name: str, command: click.Command, path: str) -> str:
         return f" It goes without a flag: {path} {words}"
     if "workload" not in fold(words):
         return ""
-    from chipwise.api.templates import field_called
-
     field = field_called(name.lstrip("-").replace("-", "_"))
     return f" A workload file has the field {field}; `chipwise init` writes one." if field else ""
 

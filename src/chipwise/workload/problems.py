@@ -21,7 +21,6 @@ from chipwise.errors import Problem
 from chipwise.files.source import FieldPath
 from chipwise.spelling import nearest, suggested_options
 from chipwise.workload.common import Common
-from chipwise.workload.demand import Arrival
 from chipwise.workload.overlay import Layered, Spot
 from chipwise.workload.part import EnumChoice, Flaw, show_value
 from chipwise.workload.pipeline import KINDS, Workload
@@ -270,13 +269,6 @@ def _elsewhere(name: str, value: object, fields: list[str]) -> tuple[str, ...]:
     if place == "arrival" and isinstance(value, int | float):
         return (f"arrival: {value:g} req/s",)
     return (f"{place}.{name}" if place in ("goals", "limits") else place,)
-
-
-def field_called(name: str) -> str:
-    """Where a workload file of some kind has a field of this name: replicas, arrival.concurrency; empty: nowhere."""
-    if any(name in kind.model_fields for kind in KINDS):
-        return name
-    return f"arrival.{name}" if name in Arrival.model_fields else ""
 
 
 def _near_fields(name: str, fields: list[str]) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected
     working_w = np.broadcast_to(drawn(ask, estimates).machine, (len(ask),))
     carried = _carried(job, seconds, rate * replicas, rows.spread[selected])
     parts = {name: np.broadcast_to(part, (len(ask),)) for name, part in estimates["latency_ms"].terms.items()}
-    return Loaded(seconds, working_w, rate, carried, parts)
+    return Loaded(seconds=seconds, chip_w=working_w, rate=rate, chance=carried, answer_s=parts)
 
 
 def _carried(job: ServingJob, seconds: Mapping[tuple[str, float], Array], rate: Array, spread: Array) -> Array | None:
