@@ -19,6 +19,7 @@ KEYS = {
     "confidence",
     "risks",
     "near_tie",
+    "larger",
     "porting",
     "alternatives",
     "workload",

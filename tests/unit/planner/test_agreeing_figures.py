@@ -103,8 +103,11 @@ def test_more_machines_than_are_taken_unasked_are_named_with_what_allows_them() 
     assert limit == "More than 512 Trainium1 (64 machines of 8 chips) are planned only with --large or a goal."
     assert len(scaling_words(winner, curve)) == 2
     slow = replace(winner, seconds=700 * 86400.0)
-    assert "give a deadline, or --large." in sentence(plans.plan(choices=(slow,)))
-    assert "give a deadline, or more chips." in sentence(plans.plan(choices=(replace(slow, machines=2),)))
+    larger = replace(winner, machines=64, seconds=340 * 86400.0)
+    assert "With --large, 1024 Trainium1 (64 x gcp a3-highgpu-8g, spot) would take 340 d for $" in sentence(
+        plans.plan(choices=(slow,), larger=larger)
+    )
+    assert "give a deadline, or more chips." in sentence(plans.plan(choices=(slow,)))
 
 
 def test_a_wait_for_spot_machines_is_told_beside_the_work() -> None:
