@@ -117,6 +117,11 @@ def span(seconds: float) -> str:
     return f"{rounded // large} {names[large]}" + (f" {rest} {names[small]}" if rest else "")
 
 
+def round_trip(seconds: float) -> str:
+    """Of a network, which nobody knows to less than a millisecond: 5 ms, 140 ms."""
+    return f"{seconds * 1e3:,.0f} ms"
+
+
 def age(days: int) -> str:
     """For a narrow column: 12d, 8mo, 2.1y."""
     if days < 60:

@@ -395,7 +395,7 @@ def test_an_audit_of_what_never_ends_is_refused(
     assert "not UTF-8" in capsys.readouterr().err
     (tmp_path / "large.tf").write_text("#" * 500_001)
     assert main(["audit", str(tmp_path)]) == 1
-    assert "larger than 0.5 MB" in capsys.readouterr().out
+    assert "larger than 500 kB" in capsys.readouterr().out
 
 
 def test_an_audit_passes_over_links_that_lead_round_and_what_a_killed_writer_left(tmp_path: Path) -> None:

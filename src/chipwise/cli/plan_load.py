@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from chipwise.text import amount, duration, usd_cell
+from chipwise.text import amount, round_trip, usd_cell
 
 if TYPE_CHECKING:
     from chipwise.planner.values.load import LoadPlan
@@ -93,7 +93,7 @@ def _show_regions(placement: Placement) -> None:
     from chipwise.cli import text
     from chipwise.views.catalog import readable
 
-    limit = f"{duration(placement.limit_s)} of round trip ({placement.basis})"
+    limit = f"{round_trip(placement.limit_s)} of round trip ({placement.basis})"
     if not placement.stands:
         text.show_lines("", f"Regions for the traffic, within {limit}: none. {placement.missing}.")
         return
@@ -115,9 +115,9 @@ def _show_regions(placement: Placement) -> None:
                 f"{site.provider} {readable(site.region)}",
                 f"{site.machines}x {site.machine}",
                 f"{site.share:.0%}",
-                duration(site.farthest_s),
+                round_trip(site.farthest_s),
                 usd_cell(site.usd),
-                f"{duration(lost.farthest_s)}, {lost.carried:.0%}",
+                f"{round_trip(lost.farthest_s)}, {lost.carried:.0%}",
             ]
             for site, lost in zip(placement.stands, placement.losses, strict=True)
         ],

@@ -38,7 +38,7 @@ def value_words(name: str, value: float) -> str:
     if name in _SHARES:
         return f"{value:.0%}"
     if name == "usd_per_kwh":
-        return price(value)
+        return usd_short(value)
     if name.endswith(("_usd", "_usd_per_hour")) or "_usd_" in name:
         return usd_short(value)
     return f"{value:.3g}"

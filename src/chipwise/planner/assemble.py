@@ -11,7 +11,7 @@ import numpy as np
 
 from chipwise.planner.alternatives import alternative, may_save, within_budget
 from chipwise.planner.case import Described, PlanningCase
-from chipwise.planner.choosing import ChoiceMaker, distinct, values_of
+from chipwise.planner.choosing import ChoiceMaker, values_of
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Allowed, Mask
 from chipwise.planner.preference import Advantage, Lead, efforts
@@ -19,6 +19,7 @@ from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of, front, order
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.limits import NotOffered, RuleKind
+from chipwise.planner.row_storage import distinct
 from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.load import Followed
 from chipwise.planner.values.plan import CheaperOption, Counts, Grounds, Loss, Missing, NearTie, Plan
@@ -65,9 +66,9 @@ def assemble(
     if len(beyond) and not len(good):
         late = too_distant(case.reach, fleet, priced, beyond)
     if case.stored is not None and len(good):
-        good, dear = maker.stored(good, values, top)
+        good, dear = maker.storage.ranked(good, values, top)
         rest = np.concatenate([dear, rest])
-        late = late if len(good) else maker.too_dear(dear, values)
+        late = late if len(good) else maker.storage.too_dear(dear, values)
     heads: Index = good[:0]
     leading: Lead | None = None
     doubtful_row: int | None = None  # that a surer price was preferred to, where money is not all
@@ -82,9 +83,9 @@ def assemble(
     top_rows, optimal = distinct(priced, good)[: max(top, 1)], good[front(values.rows(good))]
     if case.stored is not None and len(good):  # storage may make one of them dearer than another, or than the budget
         optimal = np.array(sorted({*optimal.tolist(), int(good[0])}), dtype=np.intp)
-        total = maker.in_all(optimal, values)
+        total = maker.storage.in_all(optimal, values)
         optimal = optimal[case.goals.affords(total.usd + maker.extra[optimal], total.seconds)]
-        optimal = optimal[front(maker.in_all(optimal, values))]
+        optimal = optimal[front(maker.storage.in_all(optimal, values))]
     families = fleet.shape_of[priced.machine]
     labels = fleet.families
     codes = {name: at for at, name in enumerate(dict.fromkeys(labels))}

@@ -9,12 +9,12 @@ from functools import partial
 
 import numpy as np
 
-from chipwise.catalog.machine import Machine, runs_arm
+from chipwise.catalog.machine import runs_arm
 from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, iso_day
 from chipwise.money.cost import Cost, Line
-from chipwise.money.storage import StorageChoice
 from chipwise.perf.arrays import Array
 from chipwise.planner.case import Described, PlanningCase
+from chipwise.planner.choice_parts import feeding_of, interruption_words, own_costs, transfer_words
 from chipwise.planner.cost_range import Spread, machine_spread, short_spread, spread_of, sure_extra
 from chipwise.planner.defaults import NEARLY, UNKNOWN_TIMES
 from chipwise.planner.fleet import Fleet, Index
@@ -22,28 +22,19 @@ from chipwise.planner.limits import Mask
 from chipwise.planner.offer_prices import DOUBTFUL
 from chipwise.planner.preference import PORTED, Lead, Traits, ended_of, lead, pays, porting_of
 from chipwise.planner.pricing import HOURLY, Priced
-from chipwise.planner.ranking import TIE, Values, order, score
-from chipwise.planner.reasons.goals import OverBudget
-from chipwise.planner.remedies import Ease
-from chipwise.planner.values.choice import Choice, Feeding, OwnCosts
+from chipwise.planner.ranking import TIE, Values, score
+from chipwise.planner.row_storage import RowStorage
+from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.load import Followed, OverTime
-from chipwise.planner.values.plan import Grounds, Missing, Obstacle, Rows
-from chipwise.planner.why_lost import row_title, verdict
-from chipwise.text import decimal_size, duration, number
+from chipwise.planner.values.plan import Grounds, Rows
+from chipwise.planner.why_lost import verdict
+from chipwise.text import number
 from chipwise.text import price as exact_price
-from chipwise.units import HOUR, MONTH, YEAR
-from chipwise.workload.data import Data
+from chipwise.units import MONTH, YEAR
 
 NEAR_ROWS = 2000  # among which it is looked for which of the cheapest leads
 BEHIND = 200  # rows without porting that are looked at where none of those is without
 SAMPLE_ROWS = 20  # rows whose storage is chosen to see how cheap the cheapest is
-REFINED = 200  # rows that get their storage chosen at first; more follow while a row without it may be shown
-
-
-def interruption_words(expected: float, assumed: bool, of: str) -> str:
-    """Few of them with the digits that tell them from none."""
-    often = f"{expected:.1f}" if expected >= 0.095 or expected == 0 else f"{expected:.1g}"
-    return f"{often} interruptions expected{f', assumed: not published for {of}' if assumed else ''}"
 
 
 def values_of(case: PlanningCase, priced: Priced, unsure: bool = False) -> Values:
@@ -59,46 +50,8 @@ def values_of(case: PlanningCase, priced: Priced, unsure: bool = False) -> Value
     )
 
 
-def own_costs(machine: Machine, choice: Choice, by_hour: float) -> OwnCosts | None:
-    """`by_hour`: the part of the cost that the machine's price an hour makes. None where the price is not one of its two."""
-    counted = machine.energy_usd_per_hour if machine.paid else machine.full_usd_per_hour
-    if choice.purchase != Purchase.OWNED or counted is None or not math.isclose(counted, choice.hourly_usd, rel_tol=1e-9):
-        return None
-
-    def total(hourly: float | None) -> float | None:
-        return None if hourly is None else choice.usd + by_hour * (hourly / counted - 1.0)
-
-    return OwnCosts(sunk_usd=total(machine.energy_usd_per_hour), full_usd=total(machine.full_usd_per_hour), paid=machine.paid)
-
-
 def _device(told: Described) -> str:
     return told.quantum.device if told.quantum is not None else ""
-
-
-def _transfer(data: Data | None, seconds: float) -> str:
-    if data is None or not data.place:
-        return ""
-    back = f" and {decimal_size(data.results)} back" if data.results else ""
-    time = f", {duration(seconds)}" if seconds else ""
-    return f"{decimal_size(data.read_bytes)} from {data.place}{back}{time}"
-
-
-def _feeding(storage: StorageChoice) -> Feeding:
-    return Feeding(
-        workers=storage.workers,
-        prefetch=storage.prefetch,
-        compression=storage.compression,
-        resident=storage.resident,
-        keeps_up=storage.feeds,
-        why=storage.why,
-    )
-
-
-def distinct(priced: Priced, ranked: Index) -> list[int]:
-    """The best row of every machine type and purchase option at most: the same machine in thirty regions is one answer."""
-    key = priced.machine[ranked] * len(PURCHASES) + priced.purchase[ranked]
-    _, first = np.unique(key, return_index=True)
-    return [int(at) for at in ranked[np.sort(first)]]
 
 
 class ChoiceMaker:
@@ -117,8 +70,6 @@ class ChoiceMaker:
     ) -> None:
         self.case, self.fleet, self.priced, self.describe, self.grounds = case, fleet, priced, describe, grounds
         self.followed = followed  # by way
-        self.kept: dict[int, StorageChoice] = {}
-        self.storage_usd: Array = np.full(len(priced), np.nan)  # of `kept`, as far as rows were compared by it
         self.tails: dict[int, tuple[float, float]] = {}  # seconds of nine runs in ten, and with the asked confidence
         self.lateness: dict[int, float] = {}  # probability of missing the deadline
         self.unsure = False  # nothing that may win is as sure of the latency goals as asked
@@ -128,6 +79,7 @@ class ChoiceMaker:
         self.ways: dict[int, Described] = {}
         goals = case.goals
         self.extra: Array = sure_extra(priced, goals.confidence) if goals.stated else np.zeros(len(priced))
+        self.storage = RowStorage(case, fleet, priced, self.extra)
 
     def _counted(self, row: int) -> str:
         """Why a price counts that is not the listed one."""
@@ -179,7 +131,7 @@ class ChoiceMaker:
             verdict=partial(verdict, case, self.fleet),
             precision=lambda at: self.describe(int(way[at])).precision,
             quantum=lambda at: _device(self.describe(int(way[at]))),
-            storage_usd=self.storage_of if case.stored is not None else None,
+            storage_usd=self.storage.usd_of if case.stored is not None else None,
             foresee=self.foresee,
             grounds=self.grounds,
             needs_porting=self.porting >= PORTED,
@@ -228,7 +180,7 @@ class ChoiceMaker:
             heads = np.concatenate([heads, behind[porting[behind] < PORTED][:BEHIND]])
         stored = stored and self.case.stored is not None
         heads = self._near(heads, values) if stored else heads
-        total = self.in_all(heads, values) if stored else values.rows(heads)
+        total = self.storage.in_all(heads, values) if stored else values.rows(heads)
         by_cost = np.argsort(score(total, "cost"), kind="stable")
         heads, total = heads[by_cost], total.rows(by_cost)
         traits = Traits(
@@ -288,7 +240,7 @@ class ChoiceMaker:
         for group in (one & (doubt <= most) for one in groups for most in np.unique(doubt)):
             places = np.flatnonzero(group)
             if len(places):
-                lowest = float(score(self.in_all(heads[places[:SAMPLE_ROWS]], values), "cost").min())
+                lowest = float(score(self.storage.in_all(heads[places[:SAMPLE_ROWS]], values), "cost").min())
                 near[places] |= bare[places] <= (1.0 + NEARLY) * lowest * (1.0 + TIE)
         return heads[near]
 
@@ -311,68 +263,6 @@ class ChoiceMaker:
         if row not in self.tails:
             self.foresee(np.array([row]))
         return self.tails[row]
-
-    def stored(self, ranked: Index, values: Values, top: int) -> tuple[Index, Index]:
-        """With storage reckoned for the best rows, until none behind them can pass those shown; and what it makes too dear."""
-        objective, end = self.case.goals.objective, REFINED
-        bare, shown = score(values.rows(ranked), objective), min(max(top, 1), len(distinct(self.priced, ranked)))
-        while True:
-            head = ranked[:end]
-            total = self.in_all(head, values)
-            fine = self.case.goals.affords(total.usd + self.extra[head], total.seconds)
-            inside = np.flatnonzero(fine)
-            best = head[inside[order(total.rows(inside), objective)]]
-            if end >= len(ranked):
-                return best, head[~fine]
-            leading = np.array(distinct(self.priced, best)[:shown], dtype=np.intp)
-            if len(leading) == shown and bare[end] >= score(self.in_all(leading, values), objective).max():
-                return np.concatenate([best, ranked[end:]]), head[~fine]
-            end *= 2
-
-    def too_dear(self, rows: Index, values: Values) -> tuple[Missing, ...]:
-        """What all rows miss that only their storage puts above the budget."""
-        goals, total = self.case.goals, self.in_all(rows, values)
-        spent = goals.spent(total.usd + self.extra[rows], total.seconds)
-        row, lowest = int(rows[np.argmin(spent)]), float(spent.min())
-        reason = OverBudget(lowest, goals.budget_usd or 0.0, goals.period, stored=True, confidence=goals.stated_confidence)
-        return (Missing(Obstacle.BUDGET, reason, (Ease(),), row_title(self.fleet, self.priced, row)),)
-
-    def in_all(self, rows: Index, values: Values) -> Values:
-        """What rows are compared by, with storage."""
-        for row in rows[np.isnan(self.storage_usd[rows])].tolist():
-            self.storage_usd[row] = self.storage_of(row)
-        picked = values.rows(rows)
-        return replace(picked, usd=picked.usd + self.storage_usd[rows])
-
-    def storage_of(self, row: int) -> float:
-        if row in self.kept:
-            return self.kept[row].usd
-        stored = self.case.stored
-        assert stored is not None
-        machine = self.fleet.catalog.machines[self.priced.machine[row]]
-        region = self.fleet.catalog.regions[self.priced.region[row]]
-        seconds = float(self.priced.seconds[row] - self.priced.tails.first_wait_s[row])  # nothing is stored before it starts
-        needed = stored.bytes_per_unit * self.case.units / max(seconds, 1.0)
-        storage = stored.tiers.choose(
-            machine.provider,
-            region.name,
-            stored.size_bytes,
-            needed,
-            int(self.priced.machines[row]),
-            seconds / HOUR,
-            machine.disk_bytes,
-            machine.memory_bytes,
-            stored.passes,
-            stored.size_bytes / stored.files if stored.files else None,
-            in_place=self._in_place(row),
-        )
-        self.kept[row] = storage
-        return storage.usd
-
-    def _in_place(self, row: int) -> bool:
-        """Whether the data lies there already: its place is stated, and bringing it takes no time."""
-        data = self.case.data
-        return data is not None and bool(data.place) and float(self.priced.tails.moved[row]) == 0.0
 
     def _travels_s(self, trip: float | None) -> float:
         """The way of a request and its answer."""
@@ -401,9 +291,7 @@ class ChoiceMaker:
         machine, region = catalog.machines[priced.machine[row]], catalog.regions[priced.region[row]]
         shape = self.fleet.shapes[self.fleet.shape_of[priced.machine[row]]]
         hourly, count = float(priced.hourly[row]), int(priced.machines[row])
-        if self.case.stored is not None and row not in self.kept:
-            self.storage_of(row)
-        storage = self.kept.get(row)
+        storage = self.storage.of(row)
         compute = float(priced.compute_usd[row])
         followed = self.followed.get(int(priced.way[row])) if PURCHASES[priced.purchase[row]] in HOURLY else None
         hours = number(compute / max(hourly * count, 1e-9), 4)
@@ -418,7 +306,7 @@ class ChoiceMaker:
         trip = reach.of(int(priced.region[row])) if reach is not None else None
         restarts = float(priced.restart_usd[row])
         other_lines = (
-            Line("transfer", float(priced.transfer_usd[row]), _transfer(self.case.data, moving_s)),
+            Line("transfer", float(priced.transfer_usd[row]), transfer_words(self.case.data, moving_s)),
             *(storage.lines if storage else ()),
             *described.lines,
         )
@@ -466,7 +354,7 @@ class ChoiceMaker:
             later_wait_s=float(priced.tails.mean.waiting_s[row]) if purchase is Purchase.SPOT else 0.0,
             checkpoint_s=float(priced.checkpoint_s[row]),
             storage=storage.tier if storage else "",
-            feeding=_feeding(storage) if storage else None,
+            feeding=feeding_of(storage) if storage else None,
             latency=self._latency(described, trip),
             answer_s=self._answer_s(described, trip),
             rate_spread=described.rate_spread,

@@ -9,8 +9,7 @@ from chipwise.report.chart import INK, Axis, Chart, Columns, Lines, Stroke
 from chipwise.report.markup import label, tag, text
 from chipwise.report.tables import simple
 from chipwise.report.words import short
-from chipwise.text import amount, usd
-from chipwise.text import duration as in_words
+from chipwise.text import amount, round_trip, usd
 
 _COLOURS = ("#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#d55e00", "#8c564b", "#5f6b6d")
 DAY_HOURS = 24
@@ -134,9 +133,9 @@ def regions_table(plan: Plan) -> str:
             text(f"{site.provider} {readable(site.region)}"),
             text(f"{site.machines} x {site.machine}"),
             f"{site.share:.0%}",
-            in_words(site.farthest_s),
+            round_trip(site.farthest_s),
             text(usd(site.usd)),
-            f"{in_words(lost.farthest_s)}, {lost.carried:.0%} of the peak",
+            f"{round_trip(lost.farthest_s)}, {lost.carried:.0%} of the peak",
         ]
         for site, lost in zip(placement.stands, placement.losses, strict=True)
     ]

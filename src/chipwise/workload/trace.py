@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from chipwise.errors import BadInput
 from chipwise.files.handed import opened
-from chipwise.text import long_age
+from chipwise.text import plural
 from chipwise.units import DAY, HOUR
 from chipwise.workload.demand import Trace, TraceFormat
 
@@ -123,8 +123,8 @@ def read_trace(trace: Trace, workload_path: str) -> Recording:
         )
     if last - first > LONGEST_SPAN_S:
         raise BadInput(
-            f"{file} spans {long_age((last - first) / DAY)}, from {first:g} to {last:g} seconds.",
-            remedy=f"Give at most {long_age(LONGEST_SPAN_S / DAY)}; {names[0]} is in seconds or ISO time.",
+            f"{file} spans {plural((last - first) / DAY, 'day')}, from {first:g} to {last:g} seconds.",
+            remedy=f"Give at most {plural(LONGEST_SPAN_S / DAY, 'day')}; {names[0]} is in seconds or ISO time.",
         )
     rates, step_s, burstiness = _steps(windows, first - origin, last - origin, rows)
     return Recording(

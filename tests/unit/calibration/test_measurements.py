@@ -64,7 +64,7 @@ def test_every_problem_is_told_at_once_with_its_line() -> None:
 
 def test_a_file_that_is_too_long_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measurements, "LARGEST", 100)
-    with pytest.raises(InvalidFile, match="MB"):
+    with pytest.raises(InvalidFile, match=r"B of text\. Allowed: at most 100 B"):
         parse(f"{HEADER}\n" + f"{ROW}\n" * 10, "runs.csv")
 
 

@@ -17,7 +17,7 @@ from chipwise.api.verbs import plan
 from chipwise.catalog import compatibility
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.errors import BadInput, UnknownName
-from chipwise.planner import choosing, quotas
+from chipwise.planner import quotas, row_storage
 from chipwise.planner.case import Goals
 from chipwise.planner.explain.reason_words import example_words, missing_words, rule_words, words
 from chipwise.planner.explain.remedy_words import remedy_words
@@ -498,7 +498,7 @@ def test_geforce_cards_are_refused_where_the_driver_must_be_licensed_for_data_ce
 
 
 def test_every_choice_is_within_the_budget_with_its_storage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "REFINED", 1)  # the others are cheap without their storage, which takes some above it
+    monkeypatch.setattr(row_storage, "REFINED", 1)  # the others are cheap without their storage, which takes some above it
     work = {**TRAIN, "data": {"size": "20TB", "place": "aws:eu-central-1", "access": "once"}}
     every = [choice.usd for choice in planned(work).choices]
     middle = sorted(every)[len(every) // 2]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import plans
 from chipwise.catalog.machine import Machine
-from chipwise.planner.choosing import own_costs
+from chipwise.planner.choice_parts import own_costs
 from chipwise.planner.explain.row_words import brief, running
 from chipwise.planner.explain.words import headline, own_words
 from chipwise.planner.values.choice import Choice, OwnCosts

@@ -21,7 +21,7 @@ from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.plan import Answer, Obstacle, Plan, Rows
 from chipwise.planner.values.split import DevicesPerPlace, Seats, width
 from chipwise.planner.values.trade import cost_time_curve, knee
-from chipwise.text import amount, duration, usd
+from chipwise.text import amount, duration, round_trip, usd
 
 PARALLEL, LATENCY, DEADLINE, SCALING, BUDGET = (
     "Is the work parallel enough?",
@@ -137,7 +137,7 @@ def _side_by_side(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
 def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     if plan.per == "job":
         return _in_time(plan, winner, targets)
-    network = [] if winner.network_s is None else [f"Network to {winner.users} {duration(winner.network_s)}."]
+    network = [] if winner.network_s is None else [f"Network to {winner.users} {round_trip(winner.network_s)}."]
     if not targets.goals:
         return ["none given.", *network]
     if plan.kind == "transcode":

@@ -12,7 +12,7 @@ from chipwise.planner.fleet import MOST_CHIPS
 from chipwise.planner.limits import Refused
 from chipwise.planner.reasons import Beaten, Reason, abilities, goals, limits, quantum, sizes
 from chipwise.planner.values.plan import Loss, Missing, Obstacle
-from chipwise.text import duration, durations_apart, gib, mass, number, usd
+from chipwise.text import duration, durations_apart, gib, mass, number, round_trip, usd
 from chipwise.units import DAY, GIB
 
 
@@ -275,7 +275,7 @@ def _goal(reason: goals.Goal) -> str:
         case goals.TooFar(users, seconds, limit_s):
             if seconds is None:
                 return f"how far it is from {users} is not known"
-            return f"network to {users} {duration(seconds)}, above the {duration(limit_s)} allowed"
+            return f"network to {users} {round_trip(seconds)}, above the {round_trip(limit_s)} allowed"
         case goals.MissesLatency(goal, seconds, limit_s, share, start):
             takes, limit = durations_apart(seconds, limit_s)
             text = f"{goal} is {takes}, the goal {limit}"

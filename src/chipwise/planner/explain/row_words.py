@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from chipwise.catalog.offer import Purchase
-from chipwise.planner.choosing import interruption_words
+from chipwise.planner.choice_parts import interruption_words
 from chipwise.planner.explain.words import EDGE, PROVENANCE, SELDOM, own_words
 from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.choice import Choice
 from chipwise.planner.values.plan import Emitted
 from chipwise.planner.values.split import GenerationSplit, Streams, TrainingSplit
-from chipwise.text import age, amount, count, duration, is_wide, mass, number, usd
+from chipwise.text import age, amount, count, duration, is_wide, mass, number, round_trip, usd
 from chipwise.text import watts as power
 
 
@@ -147,7 +147,7 @@ def running(choice: Choice) -> list[tuple[str, str]]:
             ("time", f"{duration(choice.seconds)}; 80% between {duration(choice.low_s)} and {duration(choice.high_s)}{alone}")
         )
     if choice.network_s is not None:
-        rows.append(("network", f"{duration(choice.network_s)} of round trip to {choice.users}, counted in"))
+        rows.append(("network", f"{round_trip(choice.network_s)} of round trip to {choice.users}, counted in"))
     if choice.boot_s and choice.purchase == Purchase.SPOT:  # a month of something that goes on has no start
         rows.append(("of which", time_parts(choice)))
     elif choice.rate is None and choice.seats is None and choice.provider != EDGE:

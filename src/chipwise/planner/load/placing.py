@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.planner.values.placement import Lost, Placement, Stand
-from chipwise.text import duration
+from chipwise.text import round_trip
 from chipwise.workload.trace import Floats
 
 FIBRE_M_PER_S = 2e8
@@ -256,6 +256,6 @@ def _lacking(sites: int, nearest: float, limit_s: float) -> str:
     if sites < 2:
         return "one region is allowed, and its loss is an outage: allow a second (limits.regions, countries, clouds)"
     return (
-        f"no two or three of {sites} regions are near enough: the best set has a round trip of {duration(nearest)} where "
-        f"the goals leave {duration(limit_s)}; allow more regions, or a looser ttft or latency"
+        f"no two or three of {sites} regions are near enough: the best set has a round trip of {round_trip(nearest)} where "
+        f"the goals leave {round_trip(limit_s)}; allow more regions, or a looser ttft or latency"
     )

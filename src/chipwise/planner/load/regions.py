@@ -19,7 +19,7 @@ from chipwise.planner.load.machines import Kinds, first_of_each
 from chipwise.planner.load.placing import FAR_SHARE, RELAXED, Origin, Site, Unit, common_trip_s, place
 from chipwise.planner.values.placement import FARTHER, Placement, Reach
 from chipwise.planner.values.plan import Plan, Rows
-from chipwise.text import duration
+from chipwise.text import round_trip
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Interactive, Serve, Transcode
 
@@ -114,10 +114,10 @@ def distance_notes(work: Common, plan: Plan) -> tuple[str, ...]:
         return (f"How far this is from {winner.users} is not known; nothing that is known to be near fits.",)
     if winner.network_s <= min(NEAR_S, allowance):
         return ()
-    trip = f"the network to {winner.users} takes {duration(winner.network_s)} from here"
+    trip = f"the network to {winner.users} takes {round_trip(winner.network_s)} from here"
     if winner.network_s <= allowance:
         return (f"Nothing nearer fits: {trip}.",) if work.limits.round_trip else ()
-    return (f"Nothing fits near enough: {trip}, and the goals leave {duration(allowance)}, so that some users wait longer.",)
+    return (f"Nothing fits near enough: {trip}, and the goals leave {round_trip(allowance)}, so that some users wait longer.",)
 
 
 def placed(known: Known, work: Serve, rows: Rows, curve: LoadCurve, path: str) -> Placement:
