@@ -150,6 +150,8 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
     """The workload that `chipwise plan MODEL --serve ...` asks for. Options that were not given are absent; `models`: in which
     the model is looked up, the packaged ones unless given."""
     kinds = [kind for kind in KINDS if options.get(kind)]
+    if not kinds and _is_known(model, models):
+        raise BadInput(f"What is to be done with {model} is not stated.", remedy="Add --serve, --train, --finetune or --batch.")
     if len(kinds) != 1:
         raise BadInput(
             f"{model} is not a workload file." if not kinds else f"--{' and --'.join(kinds)} cannot be combined.",
@@ -192,6 +194,16 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
 
 def _as_list(value: str | Sequence[str] | None) -> Sequence[str]:
     return (value,) if isinstance(value, str) else value or ()
+
+
+def _is_known(model: str, models: Registry | None) -> bool:
+    from chipwise.workload.model.registry import find
+
+    try:
+        (find if models is None else models.find)(model)
+    except UnknownName:
+        return False
+    return True
 
 
 def _refuse_unknown(model: str, models: Registry) -> None:

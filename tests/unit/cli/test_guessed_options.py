@@ -95,6 +95,12 @@ def test_what_goes_without_an_option_is_answered_with_its_place(
     assert f"No such option: {word}. {remedy}" in refused(capsys, "plan", "llama-3.1-8b", word).replace("\n", " ")
 
 
+def test_a_model_alone_is_asked_what_to_do_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    told = refused(capsys, "plan", "llama-3.1-8b", "--rps", "5").replace("\n", " ")
+    assert "What is to be done with llama-3.1-8b is not stated. Add --serve, --train, --finetune or --batch" in told
+    assert "llamma is not a workload file" in refused(capsys, "plan", "llamma")
+
+
 def test_an_architecture_stands_for_its_chips(capsys: pytest.CaptureFixture[str]) -> None:
     plan = json.loads(answered(capsys, *SERVE, "--chip", "hopper", "--all", "--json"))
     chips = {choice["chip"].partition(" ")[0] for choice in plan["choices"]}
