@@ -103,8 +103,11 @@ def test_more_machines_than_are_taken_unasked_are_named_with_what_allows_them() 
     assert limit == "More than 512 Trainium1 (64 machines of 8 chips) are planned only with --large or a goal."
     assert len(scaling_words(winner, curve)) == 2
     slow = replace(winner, seconds=700 * 86400.0)
-    assert "give a deadline, or --large." in sentence(plans.plan(choices=(slow,)))
-    assert "give a deadline, or more chips." in sentence(plans.plan(choices=(replace(slow, machines=2),)))
+    larger = replace(winner, machines=128, seconds=200 * 86400.0)
+    told = sentence(plans.plan(choices=(slow,), larger=larger))
+    assert "Nothing of up to 512 chips (64 machines of 8) does it within 30 d. With --large, 2048 Trainium1 (128 x gcp " in told
+    assert " would take 200 d for $100." in told
+    assert "give a deadline, or more chips." in sentence(plans.plan(choices=(slow,)))
 
 
 def test_a_wait_for_spot_machines_is_told_beside_the_work() -> None:
