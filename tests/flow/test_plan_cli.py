@@ -20,6 +20,7 @@ KEYS = {
     "risks",
     "near_tie",
     "porting",
+    "larger",
     "alternatives",
     "workload",
     "kind",
