@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import chipwise as cw
 from command import Chipwise
 
 TIGHT = """kind: serve
@@ -93,13 +92,15 @@ def test_an_own_machine_without_a_price_says_what_to_state(chipwise: Chipwise, t
 
 
 @pytest.mark.parametrize(("model", "tokens"), [("llama-3.1-405b", "15T"), ("llama-3.1-70b", "15T")])
-def test_a_job_that_nothing_does_within_a_month_is_not_given_to_chips_that_take_decades(model: str, tokens: str) -> None:
-    plan = cw.plan(model, train=True, tokens=tokens)
-    fastest = min(choice["seconds"]["value"] for choice in plan.to_dict()["front"])
-    assert plan.best.time.value <= 1.5 * fastest
-    larger = plan.to_dict()["larger"]
-    assert larger["seconds"]["value"] < plan.best.time.value
-    assert "Nothing of up to 512 chips (64 machines of 8) does it within 30 d. With large=True, " in plan.headline
-    assert f"({larger['machines']} x {larger['provider']} {larger['machine']}" in plan.headline
-    asked = cw.plan(model, train=True, tokens=tokens, limits={"large": True})
-    assert (asked.best.machine, asked.best.machines) == (larger["machine"], larger["machines"])
+def test_a_job_that_nothing_does_within_a_month_is_not_given_to_chips_that_take_decades(
+    chipwise: Chipwise, model: str, tokens: str
+) -> None:
+    words = ("plan", model, "--train", "--tokens", tokens, "--json")
+    plan, asked = (json.loads(chipwise(*words, *more).out) for more in ([], ["--large"]))
+    fastest = min(choice["seconds"]["value"] for choice in plan["front"])
+    assert plan["winner"]["seconds"]["value"] <= 1.5 * fastest
+    larger = plan["larger"]
+    assert larger["seconds"]["value"] < plan["winner"]["seconds"]["value"]
+    assert "Nothing of up to 512 chips (64 machines of 8) does it within 30 d. With --large, " in plan["headline"]
+    assert f"({larger['machines']} x {larger['provider']} {larger['machine']}" in plan["headline"]
+    assert (asked["winner"]["machine"], asked["winner"]["machines"]) == (larger["machine"], larger["machines"])

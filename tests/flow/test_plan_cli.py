@@ -21,6 +21,7 @@ KEYS = {
     "near_tie",
     "larger",
     "porting",
+    "larger",
     "alternatives",
     "workload",
     "kind",

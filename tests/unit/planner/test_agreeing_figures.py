@@ -103,10 +103,10 @@ def test_more_machines_than_are_taken_unasked_are_named_with_what_allows_them() 
     assert limit == "More than 512 Trainium1 (64 machines of 8 chips) are planned only with --large or a goal."
     assert len(scaling_words(winner, curve)) == 2
     slow = replace(winner, seconds=700 * 86400.0)
-    larger = replace(winner, machines=64, seconds=340 * 86400.0)
-    assert "With --large, 1024 Trainium1 (64 x gcp a3-highgpu-8g, spot) would take 340 d for $" in sentence(
-        plans.plan(choices=(slow,), larger=larger)
-    )
+    larger = replace(winner, machines=128, seconds=200 * 86400.0)
+    told = sentence(plans.plan(choices=(slow,), larger=larger))
+    assert "Nothing of up to 512 chips (64 machines of 8) does it within 30 d. With --large, 2048 Trainium1 (128 x gcp " in told
+    assert " would take 200 d for $100." in told
     assert "give a deadline, or more chips." in sentence(plans.plan(choices=(slow,)))
 
 

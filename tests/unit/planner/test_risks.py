@@ -156,7 +156,7 @@ def test_a_service_that_retires_the_model_is_a_risk() -> None:
     alone = risk_line(replace(with_winner(), services=(service,)))
     assert alone == "Risks: p s stops serving this model on 2027-03-30."
     both = risk_line(replace(with_winner(replicas=1), services=(service,)))
-    assert both.startswith("Risks: p s stops serving this model on 2027-03-30. Of the machines: one copy")
+    assert both.startswith("Risks: p s stops serving this model on 2027-03-30. If you rent machines: one copy")
 
 
 @pytest.mark.parametrize("lesser", [{"is_arm": True}, {"chip": "MI300X", "family": "AMD CDNA3"}])

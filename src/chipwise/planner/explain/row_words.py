@@ -33,8 +33,7 @@ def brief(choice: Choice, per: str) -> str:
     unit = choice.unit.replace("million ", "M").removesuffix("s")
     dated = "" if choice.purchase == "owned" or choice.provider == EDGE else f", {age(choice.price_days)} old"
     bought = "bought" if choice.provider == EDGE else choice.purchase
-    per_unit = f" per {choice.unit}" if choice.unit.endswith(" at the peak") else f"/{unit}"
-    parts = [f"{bought}{dated}", own_words(choice), split, f"${number(choice.usd_per_unit)}{per_unit}"]
+    parts = [f"{bought}{dated}", own_words(choice), split, f"${number(choice.usd_per_unit)}/{unit}"]
     if choice.quantum is not None:
         parts.append(choice.quantum.title)
     if choice.provider == EDGE:
