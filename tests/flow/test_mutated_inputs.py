@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from command import Chipwise
+from command import ROOT, Chipwise, Done
 from effort import cases
 from every_command import DOCUMENTED
 from mutated_inputs import CONFIG, DATA, inputs, mutated
@@ -14,8 +14,9 @@ LIMIT_S = 20.0  # of what takes a fraction of a second
 SEED = 20_000
 
 
-def own_directories(folder: Path) -> dict[str, str]:
-    return {"CHIPWISE_CONFIG_DIR": str(folder / CONFIG), "CHIPWISE_DATA_DIR": str(folder / DATA)}
+def called(chipwise: Chipwise, folder: Path, words: tuple[str, ...], cwd: Path = ROOT) -> Done:
+    """With directories of its own."""
+    return chipwise(*words, cwd=cwd, CHIPWISE_CONFIG_DIR=str(folder / CONFIG), CHIPWISE_DATA_DIR=str(folder / DATA))
 
 
 def test_what_is_spoilt_is_a_command_that_works(chipwise: Chipwise, tmp_path: Path) -> None:
@@ -28,7 +29,7 @@ def test_what_is_spoilt_is_a_command_that_works(chipwise: Chipwise, tmp_path: Pa
     wrong = []
     for place, known in enumerate(inputs()):
         folder = tmp_path / str(place)
-        done = chipwise(*known.write(folder), **own_directories(folder))
+        done = called(chipwise, folder, known.write(folder))
         if done.code not in (0, ends_early.get(known.words[:2], int(known.words[0] in ("health", "audit")))):
             wrong.append((known.words, done.code, done.err))
     assert not wrong
@@ -43,7 +44,7 @@ def test_a_spoilt_input_is_answered_in_words(chipwise: Chipwise, tmp_path: Path)
         words = spoilt.write(folder)
         try:
             with at_most(LIMIT_S):
-                done = chipwise(*words, cwd=folder, **own_directories(folder))
+                done = called(chipwise, folder, words, folder)
         except WaitsTooLong as error:
             faults.append(f"{seed}: {error}: {spoilt}")
             continue

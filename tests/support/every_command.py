@@ -83,7 +83,7 @@ class Cell:
         return ", ".join(filter(None, (" ".join(self.command), self.file, *options)))
 
     def run(self, chipwise: Chipwise, folder: Path) -> Done:
-        text = (workload_files() | all_cases())[self.file]
+        text = {**workload_files(), **all_cases()}[self.file]
         text = with_engine(text, self.engine) if self.engine else text
         by_option = self.command in PLANNING
         path = folder / "workload.yaml"

@@ -16,14 +16,12 @@ from chipwise.adapters.hand_offs import (
     ANSWERS_WITHIN_S,
     AT_ONCE,
     LOST_OF_ONE_OWNER,
-    PATIENCE_S,
-    TOLD_AFTER_S,
     HandOffs,
 )
 from chipwise.errors import BadInput, MissingExtra, NotAllowed, TryLater
 from chipwise.runner.engine import Room, Seen, Sight, State
 from chipwise.runner.events import Placed, Submitted, Wished, after, first
-from chipwise.runner.hand_off import CODE
+from chipwise.runner.hand_off import CODE, PATIENCE_S, TOLD_AFTER_S
 from chipwise.runner.job import Job, MachinePlace, Needs, Spec, Wish
 from chipwise.runner.step import step
 
