@@ -69,19 +69,20 @@ def grown(session: Session, times: int) -> Session:
 
 def agreement(session: Session, folder: Path, workloads: int = WORKLOADS) -> float:
     """Share of random workloads of which no candidate is cheaper than the winner by more than what counts as the same."""
-    from brute_planner import NEARLY, Brute, Wanted, counted, random_generation, random_training
+    from brute_planner import Brute, Wanted, counted, most_usd, random_generation, random_training
 
     brute, equal = Brute(session), 0
     for seed in range(workloads):
         random = Random(f"benchmark {seed}")
         wanted: Wanted = random_training(random) if seed % 3 == 0 else random_generation(random, seed % 3 == 1)
-        winner = plan(session, wanted.write(folder / "random.yaml")).winner
+        found = plan(session, wanted.write(folder / "random.yaml"))
+        winner = found.winner
         tried = brute.training(wanted) if seed % 3 == 0 else brute.generation(wanted)
         kept = [usd for usd, _ in tried.sensible("deadline_s" in wanted.file.get("goals", {}))]
         if winner is None or not kept:
             equal += winner is None and not kept
         else:
-            equal += min(kept) * (1 - 1e-9) <= counted(winner) <= min(kept) * (1 + NEARLY) * (1 + 1e-9)
+            equal += min(kept) * (1 - 1e-9) <= counted(winner) <= most_usd(found, min(kept)) * (1 + 1e-9)
     return equal / workloads
 
 

@@ -41,6 +41,7 @@ from chipwise.perf.transformer import Layer, Transformers, layer_of
 from chipwise.perf.under_load import highest_rate, percentiles
 from chipwise.planner.fleet import Fleet, Shape, fleet_of
 from chipwise.planner.values.choice import Choice
+from chipwise.planner.values.plan import Plan
 from chipwise.units import HOUR, MONTH, YEAR
 
 BOOT_S, REPAIR_S, SAVE_BYTES_PER_S = 600.0, 900.0, 2e9
@@ -143,6 +144,16 @@ def counted(winner: Choice) -> float:
     """USD of a plan as candidates are compared: where it is not as sure as asked, of a kept goal."""
     chance = 1.0 if winner.request_chance is None else winner.request_chance
     return winner.usd if chance >= 0.9 else winner.usd / chance
+
+
+def most_usd(found: Plan, cheapest: float) -> float:
+    """That the winner may cost: nearly as much as the cheapest. A tenth more where the cheapest may well be too few machines
+    for its load and the winner is not."""
+    winner, tie = found.winner, found.near_tie
+    if winner is None or tie is None or counted(tie.choice) > cheapest * (1 + 1e-9):
+        return (1 + NEARLY) * cheapest
+    surer = (winner.load_chance or 1.0) >= found.confidence > (tie.choice.load_chance or 1.0) + 0.05
+    return (1.1 if surer else 1.0) * (1 + NEARLY) * cheapest
 
 
 class Brute:
@@ -390,7 +401,8 @@ class Brute:
         saves = file["kind"] in ("train", "finetune")
         kept_bytes = {"adamw": 8.0, "adamw-8bit": 2.0, "sgd": 4.0}[file["optimizer"]] if saves else 0.0
         save = max(trained * (6.0 + kept_bytes) / (SAVE_BYTES_PER_S * count), 1.0) if saves else 1.0
-        run = _interrupted(seconds, rate, count, save, wait, file.get("checkpoint_every_s"), not alone)
+        groups = (count ** (_independence(machine.chips or 1) if is_spot else 1.0)) if alone else None
+        run = _interrupted(seconds, rate, count, save, wait, file.get("checkpoint_every_s"), groups)
         expected, paid = run.mean + boot_s, run.mean + boot_s - (run.waited if is_spot else 0.0)
         moving = 0.0
         committed = COMMITTED_H.get(offer.purchase, 0.0)
@@ -429,7 +441,7 @@ class Brute:
         deadline = file.get("goals", {}).get("deadline_s", inf)
         in_time = expected <= deadline
         if in_time and deadline < inf:
-            in_time = _late(deadline - boot_s - moving, run, exp(-rate * count * run.needed), high, first) <= 0.1
+            in_time = _late(deadline - boot_s - moving, run, exp(-rate * (groups or count) * run.needed), high, first) <= 0.1
         return usd, expected, in_time
 
     # -- serving and offline generation
@@ -540,9 +552,13 @@ class Run(NamedTuple):
 
 
 @cache
-def _interrupted(seconds: float, rate: float, count: int, save: float, wait: float, every: float | None, together: bool) -> Run:
-    run = spot.run(seconds, rate, count, save, BOOT_S + save, every, wait_s=wait, together=together)
-    return Run(*(float(one) for one in (run.expected_s, run.spread_s, run.needed_s, run.waiting_s)))
+def _interrupted(
+    seconds: float, rate: float, count: int, save: float, wait: float, every: float | None, groups: float | None
+) -> Run:
+    """`groups`: as so many machines that are lost independently those count that work apart; None: they work together."""
+    run = spot.run(seconds, rate, count, save, BOOT_S + save, every, wait_s=wait, together=groups is None)
+    spread = float(run.spread_s) * sqrt(count / (count if groups is None else groups))
+    return Run(float(run.expected_s), spread, float(run.needed_s), float(run.waiting_s))
 
 
 def _late(limit: float, run: Run, spared: float, high: float, first: FirstWait) -> float:

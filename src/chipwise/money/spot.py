@@ -100,19 +100,24 @@ def run(
     *,
     wait_s: ArrayLike = 0.0,
     together: bool = True,
+    alone: ArrayLike = 1.0,
 ) -> SpotRun:
     """Candidates as arrays that broadcast. `rate_per_s` is of one machine; without `interval_s` the best is taken.
 
     With `together=False` the machines draw from one queue: the mean is that of one machine with its share of the work
-    (`work_s`), and the spread around it shrinks with the square root of their number. With a given interval no checkpoint
-    is written when no more than an interval and a saving's time of work is left.
+    (`work_s`), and the spread around it shrinks with the square root of their number to the power of `alone` (`gathering`):
+    machines that are lost at the same time do not make up for each other. With a given interval no checkpoint is written when
+    no more than an interval and a saving's time of work is left.
     """
     interval = np.nan if interval_s is None else interval_s
     columns = np.broadcast_arrays(
-        *(np.asarray(column, dtype=float) for column in (work_s, rate_per_s, machines, save_s, restart_s, wait_s, interval))
+        *(
+            np.asarray(column, dtype=float)
+            for column in (work_s, rate_per_s, machines, save_s, restart_s, wait_s, interval, alone)
+        )
     )
     shape = columns[0].shape
-    work, rate, count, save, restart, wait, intervals = (np.ravel(column) for column in columns)
+    work, rate, count, save, restart, wait, intervals, exponent = (np.ravel(column) for column in columns)
     _check(work, rate, count, save, restart, wait, None if interval_s is None else intervals)
     save = np.where(save > 0, np.maximum(save, _SHORTEST_SAVE_S), save)
     total = rate * count if together else rate
@@ -135,7 +140,7 @@ def run(
         restarting = np.where(steady, 0.0, _times(-np.expm1(-safe * restart) / safe, losses))
         waiting = _times(wait, losses)
         expected = needed + lost + restarting + waiting
-    averaged = np.ones_like(count) if together else count
+    averaged = np.ones_like(count) if together else count**exponent
     results = (
         expected,
         _spread(parts, np.where(steady, 0.0, total), restart, wait, expected, averaged),

@@ -194,6 +194,7 @@ class ChoiceMaker:
             times=self.times,
             deadline_s=self.case.goals.deadline_s or 0.0,
             carries=self._carries(heads) if self.case.per == "month" else None,
+            sure_load=self.case.goals.confidence,
             unknown=self._unknown(heads),
             short=self._short(heads) if self.case.kind == "serve" else None,
             enough=2.0 if self.case.kind == "serve" else 1.0,

@@ -53,6 +53,9 @@ DEVICE_UTILISATION = 0.9  # of a device's time: one answer comes after the other
 # fill it cost so much more, and the answer says so.
 SPARED_HEADROOM = 0.02  # points of it
 SPARED_COST = 0.20  # of the cost, more
+# Nobody leaves it to chance whether a service carries its load, to save less than a tenth of the bill.
+UNSURE_LOAD = 0.05  # probability that is missing of what is asked, from which a surer row may cost more
+CARRIED_COST = 0.10  # of the cost, more
 HOURS_PER_WEEK = 168.0  # in which a service is on: always
 NOTEBOOK_IDLE_S = HOUR / 2  # after which a notebook could be stopped; what stopping would save is told, not assumed
 DEVICE_LIFETIME_S = 3 * YEAR  # over which an edge device is written off

@@ -3,10 +3,11 @@
 A price that is doubtful leads only where no surer one is within so much of it (`OfferPrices.doubt`): an expert signs what can
 be checked. A speed that nobody measured on such chips, and whose interval is very wide, leads only where none that is known
 better is within `UNKNOWN_COST` of it. What lacks a hair of the usual headroom leads only where all of it costs `SPARED_COST`
-more. Nobody moves a program to other software for a small saving: what needs porting leads only where it saves `PORTING_SAVES`
-of the cost and `PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that carries a service's load
-more surely, has another machine when one restarts, is sooner, fresher in price, of fewer machines or of less porting. The
-first of these that differs is its reason: never a difference too small to be told.
+more, and machines that may well be too few for a load only where enough of them cost `CARRIED_COST` more. Nobody moves a
+program to other software for a small saving: what needs porting leads only where it saves `PORTING_SAVES` of the cost and
+`PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that carries a service's load more surely, has
+another machine when one restarts, is sooner, fresher in price, of fewer machines or of less porting. The first of these that
+differs is its reason: never a difference too small to be told.
 """
 
 from __future__ import annotations
@@ -21,7 +22,16 @@ from chipwise.catalog.names import find_retired
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
-from chipwise.planner.defaults import NEARLY, OLD_GPU, PORTING_SAVES, PORTING_USD, SPARED_COST, UNKNOWN_COST
+from chipwise.planner.defaults import (
+    CARRIED_COST,
+    NEARLY,
+    OLD_GPU,
+    PORTING_SAVES,
+    PORTING_USD,
+    SPARED_COST,
+    UNKNOWN_COST,
+    UNSURE_LOAD,
+)
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Mask
 from chipwise.planner.pricing import Priced
@@ -62,6 +72,7 @@ class Traits:
     times: float = 1.0  # that the bill is paid while a port pays for itself
     deadline_s: float = 0.0  # 0: none is stated
     carries: Array | None = None  # probability that the load is carried, up to what is sure enough; None: there is no load
+    sure_load: float = 0.0  # what is sure enough
     unknown: Mask | None = None  # how fast it is was never measured on such chips, and is very unsure; None: of none
     short: Mask | None = None  # a hair of the usual headroom is missing; None: of none
     enough: float = 1.0  # machines of which fewer are no better: of a service two, since one that restarts answers nobody
@@ -129,6 +140,10 @@ def _nearest(rows: Traits, among: Index) -> Lead:
         roomy = among[~rows.short[among]]
         if len(roomy) and rows.usd[roomy[0]] <= (1.0 + SPARED_COST) * float(rows.usd[cheapest]):
             return Lead(_nearest(rows, roomy).first, cheapest, (Advantage.HEADROOM,))
+    if rows.carries is not None and rows.carries[cheapest] < rows.sure_load - UNSURE_LOAD:
+        carrying = among[rows.carries[among] >= rows.sure_load]
+        if len(carrying) and rows.usd[carrying[0]] <= (1.0 + CARRIED_COST) * float(rows.usd[cheapest]):
+            return Lead(_nearest(rows, carrying).first, cheapest, (Advantage.CARRIES,))
     near = among[rows.usd[among] <= (1.0 + NEARLY) * float(rows.usd[cheapest])]
     near = near[rows.doubt[near] <= doubt]
     seconds, days = np.maximum(rows.seconds[near], max(SOON_ENOUGH * rows.deadline_s, 1e-9)), rows.days[near]

@@ -274,6 +274,7 @@ class _SpotOdds:
     absent: Array
     absent_s: Array
     assumed: Mask
+    alone: Array  # how far machines come and go by themselves: n of them count as n**alone
 
     def only(self, kept: Mask) -> _SpotOdds:
         return _SpotOdds(**{one.name: getattr(self, one.name)[kept] for one in fields(self)})
@@ -294,10 +295,11 @@ def _spot_odds(market: Market, machine: Index, region: Index, is_spot: Mask, tog
     columns[spots] = table[place]
     per_hour, wait_s, absent, absent_s, assumed, chips = columns.T
     fleets = spots[together[spots] > 1]
-    counted = together[fleets] ** alone_by_size(rates.independence, chips[fleets])
+    alone = np.where(is_spot, alone_by_size(rates.independence, chips), 1.0)  # what breaks breaks by itself
+    counted = together[fleets] ** alone[fleets]
     absent[fleets], absent_s[fleets] = all_at_once(absent[fleets], absent_s[fleets], counted)
     wait_s[fleets] = all_back(per_hour[fleets] / HOUR, wait_s[fleets], counted)
-    return _SpotOdds(per_hour=per_hour, wait_s=wait_s, absent=absent, absent_s=absent_s, assumed=assumed > 0)
+    return _SpotOdds(per_hour=per_hour, wait_s=wait_s, absent=absent, absent_s=absent_s, assumed=assumed > 0, alone=alone)
 
 
 def _risk(
@@ -324,6 +326,7 @@ def _risk(
         wait_s=np.where(is_spot[rows], odds.wait_s[rows], REPAIR_S),
         every_s=saved.every_s,
         apart=apart[rows],
+        alone=odds.alone[rows],
     )
 
 

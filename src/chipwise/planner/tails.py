@@ -64,6 +64,7 @@ class Risk:
     wait_s: Array
     every_s: float | None
     apart: Mask
+    alone: Array  # machines**alone of those that work apart are lost independently
 
     def only(self, mask: Mask) -> Risk:
         selected = mask[self.rows]
@@ -77,6 +78,7 @@ class Risk:
             wait_s=self.wait_s[selected],
             every_s=self.every_s,
             apart=self.apart[selected],
+            alone=self.alone[selected],
         )
 
     def worse(self, times: float) -> Risk:
@@ -103,6 +105,7 @@ class Risk:
                 self.every_s if every_s is None else every_s[self.rows[places]],
                 wait_s=self.wait_s[places],
                 together=together,
+                alone=self.alone[places],
             )
             for name, values in columns.items():
                 values[self.rows[places]] = getattr(run, name)
@@ -111,7 +114,8 @@ class Risk:
     def spared(self, needed_s: Array) -> Array:
         """By row: the probability that nothing is lost."""
         chance = np.ones_like(self.work_s)
-        chance[self.rows] = np.exp(-self.rate_per_s * self.machines * needed_s[self.rows])
+        counted = np.where(self.apart, self.machines**self.alone, self.machines)
+        chance[self.rows] = np.exp(-self.rate_per_s * counted * needed_s[self.rows])
         return chance
 
 

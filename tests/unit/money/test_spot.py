@@ -102,6 +102,14 @@ def test_machines_on_a_common_queue_lose_only_their_own_work() -> None:
     assert apart.spread_s == pytest.approx(float(one.spread_s) / 4)
 
 
+def test_machines_that_are_lost_at_the_same_time_do_not_make_up_for_each_other() -> None:
+    one = run(20 * H, 1e-5, 1, 60, 300)
+    for alone, counted in ((1.0, 16), (0.5, 4), (0.0, 1)):
+        apart = run(20 * H, 1e-5, 16, 60, 300, together=False, alone=alone)
+        assert apart.expected_s == one.expected_s
+        assert apart.spread_s == pytest.approx(float(one.spread_s) / np.sqrt(counted))
+
+
 def test_youngs_and_dalys_intervals_are_the_limits_of_the_best() -> None:
     rare = best_interval_s(10.0, 1e7)
     assert rare == pytest.approx(np.sqrt(2 * 10.0 * 1e7), rel=1e-3)

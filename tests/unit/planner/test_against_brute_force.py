@@ -15,7 +15,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from brute_planner import NEARLY, Brute, Wanted, counted, random_generation, random_training
+from brute_planner import Brute, Wanted, counted, most_usd, random_generation, random_training
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.perf.arrays import Array
@@ -69,8 +69,8 @@ def agree(found: Plan, wanted: Wanted) -> None:
     own = [usd for usd, who in kept if who == (one.provider, one.machine, one.region, one.machines, one.purchase)]
     assert counted(one) == pytest.approx(min(own), rel=1e-9)
     cheapest = min(usd for usd, _ in kept)
-    assert counted(one) <= (1 + NEARLY) * cheapest * (1 + 1e-9)
-    if len({who for usd, who in kept if usd <= (1 + NEARLY) * cheapest}) == 1:
+    assert counted(one) <= most_usd(found, cheapest) * (1 + 1e-9)
+    if len({who for usd, who in kept if usd <= most_usd(found, cheapest)}) == 1:
         assert counted(one) == pytest.approx(cheapest, rel=1e-9)
 
 

@@ -551,3 +551,13 @@ def test_a_commitment_that_the_catalog_has_no_terms_of_is_said() -> None:
     assert found.without_terms == "runpod"
     assert "No price for a commitment is known of runpod" in headline(found)
     assert not planned(SERVE, limits={"clouds": ["runpod"]}).without_terms
+
+
+@pytest.mark.parametrize(("kind", "family"), [("cpu", "CPU"), ("CPU", "CPU"), ("gpu", "NVIDIA"), ("tpu", "Google TPU")])
+def test_a_kind_of_chip_means_all_chips_of_that_kind(kind: str, family: str) -> None:
+    simulation = {"kind": "hpc", "name": "a", "steps": 1, "flop_per_step": 1e17, "bytes_per_step": 1e14, "precision": "fp64"}
+    work = TRAIN if kind == "tpu" else simulation
+    found = plan(open_session(), "a.yaml", text=yaml.safe_dump(work | {"limits": {"chips": [kind]}}))
+    assert found.winner is not None
+    assert found.winner.family.startswith((family, "AMD") if kind == "gpu" else family)
+    assert len({choice.chip for choice in found.choices}) > 1 or kind == "tpu"

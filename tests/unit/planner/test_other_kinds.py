@@ -286,7 +286,8 @@ def test_a_device_runs_a_network_as_it_is_published_and_in_int8_where_that_is_as
     assert [choice.precision for choice in beside] == ["int8"]
     lifted = asked(session, text + "precision: int8\nlimits: {where: edge}\n").winner
     assert lifted is not None
-    assert (lifted.chip, lifted.usd) == (beside[0].chip, pytest.approx(beside[0].usd))
+    assert lifted.chip == beside[0].chip
+    assert lifted.usd == pytest.approx(beside[0].usd)
     assert lifted.usd < found.winner.usd
 
 

@@ -106,6 +106,8 @@ def test_what_stands_there_is_said_before_other_changes_where_its_electricity_co
     assert found.winner is not None
     assert found.winner.purchase != "owned"
     assert found.turns[0].what == "own hardware"
+    assert "Your own hardware: onprem box, owned would cost" in headline(found)
+    assert "in electricity alone" in headline(found)
 
 
 TRAIN = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,23 @@ def test_of_what_costs_nearly_the_same_the_surer_of_its_load_leads() -> None:
     assert lead(traits(*rows, carries=np.array([0.67, 0.9]), enough=2.0)) == Lead(1, 0, (Advantage.CARRIES,))
     assert lead(traits(*rows, carries=np.array([0.85, 0.9]), enough=2.0)) == Lead(0)
     assert lead(traits(rows[0], (104e3, 10.0, 0.0, 1.0, 0), carries=np.array([0.67, 0.9]), enough=2.0)) == Lead(0)
+
+
+@pytest.mark.parametrize(("usd", "chance", "first"), [(109e3, 0.8, 1), (111e3, 0.8, 0), (109e3, 0.86, 0)])
+def test_a_load_that_may_well_be_too_high_is_carried_for_a_tenth_more(usd: float, chance: float, first: int) -> None:
+    rows = traits((100e3, 10.0, 0.0, 1.0, 0), (usd, 10.0, 0.0, 1.0, 0), carries=np.array([chance, 0.9]), sure_load=0.9)
+    assert lead(rows) == (Lead(1, 0, (Advantage.CARRIES,)) if first else Lead(0))
+
+
+def test_one_chip_that_surely_carries_the_load_leads_before_eight_that_may_not() -> None:
+    """gpt-oss-120b at 2 requests a second: eight cards of 24 GB would do it with a probability of 80%."""
+    text = (Path(__file__).resolve().parents[2] / "cases" / "oss-120b.yaml").read_text()
+    answer = plan(open_session(), "a.yaml", text=text)
+    assert answer.winner is not None
+    assert answer.near_tie is not None
+    assert answer.winner.chips * answer.winner.machines == 1
+    assert (answer.winner.load_chance or 0.0) > 0.9 > (answer.near_tie.choice.load_chance or 1.0)
+    assert "surer to carry the load (more than 99% probability, not 80%)" in headline(answer)
 
 
 def test_a_speed_that_nobody_measured_does_not_lead_where_a_known_one_is_near() -> None:

@@ -4,7 +4,7 @@ and the seed is fixed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from math import log, sqrt
 from pathlib import Path
@@ -72,6 +72,16 @@ sequence_length: 2048
 goals: {deadline: 60d}
 limits: {purchase: spot, chips: [a100], clouds: [gcp], chip_count: {min: 32, max: 32}}
 """
+SINGLES = """
+kind: batch
+name: singles
+model: llama-3.1-8b
+items: 20M
+input_tokens: 1000
+output_tokens: 100
+goals: {deadline: 10d}
+limits: {purchase: spot, clouds: crusoe, chips: [l40s], chip_count: {min: 16, max: 16}}
+"""
 PLANS = {"spot": TRAIN, "large": LARGE, "apart": EMBED, "slice": SLICE, "fleet": FLEET}
 
 
@@ -86,6 +96,7 @@ class Job:
     wait_s: float
     interval_s: float
     apart: bool
+    alone: float  # so many machines to this power are lost independently, each with its part of the others
     slow: float  # one time in ten the work takes so many times as long
     absent: float  # share of the time in which there is no machine
     absent_s: float  # that it is waited for then
@@ -115,13 +126,14 @@ def simulated(job: Job, runs: int, seed: int, slow: bool) -> tuple[Array, Array]
     the losses varies, too."""
     draw = np.random.default_rng(seed)
     factor = np.exp(draw.normal(size=runs) * log(job.slow) / NINE_IN_TEN) if slow else np.ones(runs)
-    each = job.machines if job.apart else 1
+    each = max(round(job.machines**job.alone), 1) if job.apart else 1
     rate = np.full(runs, job.rate_per_s * (1 if job.apart else job.machines))
     if slow and job.assumed:
         rate *= np.where(draw.random(runs) < 0.2, 2.0, 1.0)
     clock, losses = played(np.repeat(job.work_s * factor, each), job, np.repeat(rate, each), draw)
     first = np.where(draw.random(runs) < job.absent, draw.exponential(max(job.absent_s, 1e-9), runs), 0.0)
-    return first + clock.reshape(runs, each).mean(axis=1), losses.reshape(runs, each).sum(axis=1)
+    lost = losses.reshape(runs, each).sum(axis=1) * (job.machines / each if job.apart else 1)
+    return first + clock.reshape(runs, each).mean(axis=1), lost
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +162,7 @@ def jobs(found: Plan, most: int) -> list[tuple[int, Job]]:
                     wait_s=float(risk.wait_s[place]),
                     interval_s=float(priced.tails.mean.interval_s[row]),
                     apart=bool(risk.apart[place]),
+                    alone=float(risk.alone[place]),
                     slow=float(priced.tails.stretch[row]),
                     absent=float(priced.tails.absent[row]),
                     absent_s=float(priced.tails.absent_s[row]),
@@ -268,3 +281,21 @@ def test_after_a_loss_others_are_lost_too_before_all_are_back(number: int) -> No
     error = float(np.std(apart)) / sqrt(len(apart))
     back = all_back(np.array([rate]), np.array([wait]), np.array([float(number)]))
     assert float(back[0]) == pytest.approx(float(np.mean(apart)), abs=ERRORS * error)
+
+
+def test_a_fleet_of_single_chips_is_late_as_often_as_its_machines_are_lost_at_the_same_time() -> None:
+    """Traces of several machines of one chip: all are there about as often as one is, so whoever takes one takes all. If each
+    were lost by itself, the others would make up for it, and a late end were half as likely."""
+    found = plan(Session(Config(NOWHERE, NOWHERE), date(2026, 11, 15), []), "singles.yaml", text=SINGLES)
+    assert found.rows is not None
+    tails = found.rows.priced.tails
+    row, job = next((row, job) for row, job in jobs(found, 20) if job.machines == 16)
+    assert (found.rows.choice(row).chips, job.apart) == (1, True)
+    clock, _ = simulated(replace(job, alone=0.0), 10 * RUNS, seed=14, slow=True)
+    risk = replace(tails.risk, alone=np.ones_like(tails.risk.alone))
+    by_itself = replace(tails, risk=risk, mean=risk.mean())
+    for share in (0.95, 0.99):
+        limit = float(np.quantile(clock + BOOT_S, share))
+        error = sqrt(share * (1 - share) / (10 * RUNS))
+        assert float(tails.late(np.array([row]), limit)[0]) == pytest.approx(1 - share, abs=ERRORS * error)
+        assert float(by_itself.late(np.array([row]), limit)[0]) < 1 - share - ERRORS * error

@@ -18,7 +18,7 @@ AS_SURE = 0.02  # of a probability: what is nearer than that is as probable
 def advantage_words(winner: Choice, cheaper: Choice, advantages: Sequence[Advantage]) -> list[str]:
     """Of the answer over something cheaper."""
     figures = {
-        Advantage.CARRIES: f"{winner.load_chance or 0.0:.0%} probability, not {cheaper.load_chance or 0.0:.0%}",
+        Advantage.CARRIES: f"{_surely(winner.load_chance)} probability, not {_surely(cheaper.load_chance)}",
         Advantage.REDUNDANT: "",
         Advantage.SOONER: f"{duration(winner.seconds)}, not {duration(cheaper.seconds)}",
         Advantage.FRESHER: f"{long_age(winner.price_days)} old, not {long_age(cheaper.price_days)}",
@@ -30,6 +30,10 @@ def advantage_words(winner: Choice, cheaper: Choice, advantages: Sequence[Advant
     }
     names = {Advantage.HEADROOM: f"the full {Serve.model_fields['headroom'].default:.0%} of headroom"}
     return [f"{names.get(one, one)} ({figures[one]})" if figures[one] else str(one) for one in advantages]
+
+
+def _surely(chance: float | None) -> str:
+    return "more than 99%" if (chance or 0.0) > 0.99 else f"{chance or 0.0:.0%}"
 
 
 def lost_by(lost: Beaten) -> str:

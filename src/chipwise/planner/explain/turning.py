@@ -14,7 +14,7 @@ import numpy as np
 
 from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, Verdict
 from chipwise.planner.defaults import FULL_MEMORY, SCARCE
-from chipwise.planner.explain.words import PORTING, RATES, many_words
+from chipwise.planner.explain.words import OWN_HARDWARE, PORTING, RATES, many_words
 from chipwise.planner.fleet import Index
 from chipwise.planner.offer_prices import OLD_DAYS
 from chipwise.planner.reasons.goals import MissesDeadline
@@ -97,7 +97,7 @@ def _paid(winner: Choice, rows: Rows) -> Iterator[Turn]:
     if best is not None and _sunk(best) < (1 - TIE) * winner.usd and best.where != winner.where:
         fall = 1 - _sunk(best) / max(winner.usd, 1e-9)
         text = f"{_label(best)} would cost {usd(_sunk(best))} in electricity alone ({fall:.0%} less)"
-        yield Turn("own hardware", f"{text}, {usd(best.usd)} in full: state `paid: true` in its file if it is paid")
+        yield Turn(OWN_HARDWARE, f"{text}, {usd(best.usd)} in full: state `paid: true` in its file if it is paid")
 
 
 def _sunk(choice: Choice) -> float:

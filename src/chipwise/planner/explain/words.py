@@ -26,6 +26,7 @@ FEW = 0.1  # a second: below this a rate is told by the hour
 
 
 # What it takes to bring PyTorch code written for NVIDIA there, by the last or first word of a family.
+OWN_HARDWARE = "own hardware"  # of a turn: machines that stand there and lose with what they cost in full
 PORTING = {
     "TPU": "JAX or PyTorch/XLA: a supported model runs in days, own CUDA kernels must be rewritten",
     "Trainium": "Neuron SDK: supported models compile (up to an hour each), others need porting for weeks",
@@ -183,11 +184,11 @@ def sentence(plan: Plan) -> str:
         verb = "Buy" if winner.provider == EDGE else "Use" if winner.purchase == "owned" else "Rent"
         cost = f"{cost_words(winner, ' a month')}{able}{_always(winner)}{beats}"
         goes = f", as the load goes{_off(winner)}" if follows(winner) else ""
-        remarks = f"{_missed(winner)}{_spared(winner)}{_owned(winner)}{_stale(winner)}{porting_words(plan)}{_terms(plan)}"
+        remarks = f"{_missed(winner)}{_spared(winner)}{_owned(plan, winner)}{_stale(winner)}{porting_words(plan)}{_terms(plan)}"
         bought = "paid off over 3 years" if winner.provider == EDGE else winner.purchase
         return f"{verb} {hardware}, {bought}{goes}: {cost}.{remarks}"
     cost = f"{duration(winner.seconds)}{_waiting(winner)} for {cost_words(winner)}, {mass(winner.kg)} CO2e"
-    remarks = f"{_owned(winner)}{_stale(winner)}{_long(winner, plan.larger)}{porting_words(plan)}{_terms(plan)}"
+    remarks = f"{_owned(plan, winner)}{_stale(winner)}{_long(winner, plan.larger)}{porting_words(plan)}{_terms(plan)}"
     return f"Run on {hardware}, {winner.purchase}: {cost}{beats}.{remarks}"
 
 
@@ -276,8 +277,11 @@ def own_words(choice: Choice) -> str:
     return f"{sunk} (counted: paid), {full}" if own.paid else f"{sunk}, {full} (counted)"
 
 
-def _owned(choice: Choice) -> str:
-    return f" Your own hardware: {own_words(choice)}." if choice.own is not None else ""
+def _owned(plan: Plan, choice: Choice) -> str:
+    """Of the answer, or of machines that stand there already and lose with what they cost in full."""
+    if choice.own is not None:
+        return f" Your own hardware: {own_words(choice)}."
+    return next((f" Your own hardware: {one.told}." for one in plan.turns if one.what == OWN_HARDWARE), "")
 
 
 def _long(choice: Choice, larger: Choice | None) -> str:

@@ -88,8 +88,9 @@ def plan_devices(question: Question, work: Serve) -> Plan:
         if isinstance(ways, Cannot):
             return ways
         found = [at_all_places(way, joined.drawn_w.get(chip.name)) for way in ways]
-        fitting = [way for way in found if not isinstance(way, Cannot)]
-        return fitting or found[0]
+        fitting = [way for way in found if isinstance(way, Way)]
+        lacking = [way for way in found if isinstance(way, Cannot)]
+        return fitting if fitting or not lacking else lacking[0]
 
     remarks = [
         "Edge devices: rules of thumb throughout; measure before buying many. Housing, camera and repair are not priced."
