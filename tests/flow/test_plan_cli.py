@@ -21,7 +21,6 @@ KEYS = {
     "near_tie",
     "larger",
     "porting",
-    "larger",
     "alternatives",
     "workload",
     "kind",
