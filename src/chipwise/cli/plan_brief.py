@@ -21,11 +21,11 @@ def show_brief(plan: Plan, table: list[list[str]], row_count: int | None) -> Non
     from chipwise.views.words import headline, objective_words, risk_line
 
     head = text.title_lines(f"{plan.workload}: {plan.kind}, {objective_words(plan.objective)}, per {plan.per}")
-    said = headline(plan)
+    opening = headline(plan)
     head += text.sentence_lines(
-        said, *filter(None, [risk_line(plan)]), "", *(f"{one.question} {one.told}" for one in plan.answers), ""
+        opening, *filter(None, [risk_line(plan)]), "", *(f"{one.question} {one.told}" for one in plan.answers), ""
     )
-    turns = [(one.what, one.told) for one in plan.turns if one.told not in said]
+    turns = [(one.what, one.told) for one in plan.turns if one.told not in opening]
     hint = text.sentence_lines(HINT)
     room = LINE_LIMIT - len(head) - len(table[0]) - len(hint)
     tail = [*_notes(plan.notes, min(max(room, 0), _NOTES)), *hint]

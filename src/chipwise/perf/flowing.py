@@ -36,8 +36,8 @@ def steps_by_count(run: Serving, load: Load, work: Mapping[str, Array], sequence
     rows = np.flatnonzero(np.broadcast_to((load.weights.open > 0) & ((load.rate > 0) | (load.weights.tail > 0)), (count,)))
     if not len(rows):
         return None
-    most = np.maximum(np.minimum(load.capacity, load.requests), 1.0)
-    counts = [most ** (at / (GRID - 1)) for at in range(GRID)]
+    busiest = np.maximum(np.minimum(load.capacity, load.requests), 1.0)
+    counts = [busiest ** (at / (GRID - 1)) for at in range(GRID)]
     decoded = [decode(run, number * load.beams, load.input_len + load.output_len / 2) for number in counts]
     times = {
         name: np.stack([_rows(step[name] / np.where(work[name] > 0, work[name], np.inf), rows) for step in decoded], axis=1)
@@ -67,12 +67,12 @@ def settled(steps: StepsByCount | None, load: Load, sequences: Array, base: dict
     first, alike = np.where(burst, running / _rows(load.requests, rows), 0.0), _rows(load.alike, rows)
 
     def put(values: Array, replaced: Array) -> Array:
-        whole = np.array(np.broadcast_to(values, (count,)))
-        whole[rows] = replaced
-        return whole
+        placed = np.array(np.broadcast_to(values, (count,)))
+        placed[rows] = replaced
+        return placed
 
     def step(values: Array) -> Array:
-        steady = _at(running, steps.counts, values)
+        steady = _interpolated(running, steps.counts, values)
         end = np.where(alike > 0, steady * (1.0 + (1.0 - first) / 2.0), _thinning(steps.counts, values))
         return steady + first * (end - steady)
 
@@ -80,19 +80,19 @@ def settled(steps: StepsByCount | None, load: Load, sequences: Array, base: dict
     return put(sequences, running), {**base, **settled_base}
 
 
-def _at(running: Array, counts: Array, values: Array) -> Array:
+def _interpolated(running: Array, counts: Array, values: Array) -> Array:
     """Straight between the known numbers of sequences, row by row."""
     gaps = np.diff(counts, axis=1)
-    along = np.clip(running[:, None] - counts[:, :-1], 0.0, gaps) / np.maximum(gaps, 1e-12)
-    return np.asarray(values[:, 0] + np.sum(along * np.diff(values, axis=1), axis=1))
+    fraction = np.clip(running[:, None] - counts[:, :-1], 0.0, gaps) / np.maximum(gaps, 1e-12)
+    return np.asarray(values[:, 0] + np.sum(fraction * np.diff(values, axis=1), axis=1))
 
 
 def _thinning(counts: Array, values: Array) -> Array:
     """The sum of s(n) / n over n = 1 ... B."""
-    gaps, most = np.diff(counts, axis=1), counts[:, -1]
+    gaps, busiest = np.diff(counts, axis=1), counts[:, -1]
     slope = np.diff(values, axis=1) / np.maximum(gaps, 1e-12)
     between = (values[:, :-1] - slope * counts[:, :-1]) * np.diff(np.log(counts), axis=1) + slope * gaps
-    return np.asarray(between.sum(axis=1) + values[:, 0] * (np.euler_gamma + (1.0 - np.euler_gamma) / most))
+    return np.asarray(between.sum(axis=1) + values[:, 0] * (np.euler_gamma + (1.0 - np.euler_gamma) / busiest))
 
 
 def _rows(values: Array, rows: Index) -> Array:

@@ -274,8 +274,8 @@ class ChoiceMaker:
         """What is more than a millionth of an answer."""
         added = self._travels_s(trip)
         parts = {**described.answer_s, **({"network": added} if added else {})} if described.answer_s else {}
-        least = 1e-6 * sum(parts.values())
-        return {name: seconds for name, seconds in parts.items() if seconds > least}
+        threshold = 1e-6 * sum(parts.values())
+        return {name: seconds for name, seconds in parts.items() if seconds > threshold}
 
     def _latency(self, described: Described, trip: float | None) -> dict[str, float]:
         """With the way of a request and its answer; every token after the first follows on it."""

@@ -13,7 +13,7 @@ _COUNTED = ("chips", "tp", "pp", "cp", "ep", "replicas")  # settings that say ho
 def whole_machine(names: Names, hardware: str, settings: Mapping[str, Any]) -> tuple[str, list[str], Mapping[str, Any]]:
     """CHIP,STAGE=CHIP with the chip in place of a machine that carries one, what was taken so, and the settings: with all chips
     of a machine where it stands alone and nothing says how many are used."""
-    parts, taken = [], []
+    parts, notes = [], []
     for part in hardware.split(","):
         stage, equals, name = part.rpartition("=")
         machines = None if names.chips_or_none(name) else names.machines_or_none(name)
@@ -23,9 +23,9 @@ def whole_machine(names: Names, hardware: str, settings: Mapping[str, Any]) -> t
             continue
         parts.append(f"{stage}{equals}{chip}")
         count = max(machine.chips or 1 for machine in machines)
-        whole = count >= 1 and hardware == name and not any(settings.get(option) for option in _COUNTED)
-        used = "all of them are used" if whole else "as many are used as chips says, else one"
+        all_chips = count >= 1 and hardware == name and not any(settings.get(option) for option in _COUNTED)
+        used = "all of them are used" if all_chips else "as many are used as chips says, else one"
         used = "it has 1" if count == 1 else f"it has {count:g}, and {used}"
-        taken.append(f"{name.strip()} is taken as its chip, {chip}; {used}.")
-        settings = {**settings, "chips": int(count)} if whole and count > 1 else settings
-    return ",".join(parts), taken, settings
+        notes.append(f"{name.strip()} is taken as its chip, {chip}; {used}.")
+        settings = {**settings, "chips": int(count)} if all_chips and count > 1 else settings
+    return ",".join(parts), notes, settings

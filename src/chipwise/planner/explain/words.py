@@ -290,11 +290,11 @@ def _long(choice: Choice, larger: Choice | None) -> str:
         return ""
     if larger is None:
         return f" Nothing that was found does it within {duration(HORIZON_S)}: give a deadline, or more chips."
-    most = f"{MOST_MACHINES * MACHINE_CHIPS} chips ({MOST_MACHINES} machines of {MACHINE_CHIPS})"
+    limit = f"{MOST_MACHINES * MACHINE_CHIPS} chips ({MOST_MACHINES} machines of {MACHINE_CHIPS})"
     name = f"{many_words(larger)}{larger.provider} {larger.machine}, {larger.purchase}"
     needs = f"{duration(larger.seconds)} for {usd(larger.usd)}"
     return (
-        f" Nothing of up to {most} does it within {duration(HORIZON_S)}. With --large,"
+        f" Nothing of up to {limit} does it within {duration(HORIZON_S)}. With --large,"
         f" {larger.chips * larger.machines} {larger.chip} ({name}) would take {needs}."
     )
 

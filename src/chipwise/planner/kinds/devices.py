@@ -67,11 +67,11 @@ def plan_devices(question: Question, work: Serve) -> Plan:
     elsewhere = serving_ways(question, ground, work, model, rate * places) if sampled else ways_at_place
 
     def at_all_places(way: Way, drawn_w: float | None) -> Way | Cannot:
-        each = machines_within(question, int(places), way.machines)
-        if isinstance(each, Cannot):
-            return each
-        machines = int(each * places)
-        return replace(way, machines=machines, replicas=machines, limit_w=drawn_w, split=DevicesPerPlace(each))
+        per_place = machines_within(question, int(places), way.machines)
+        if isinstance(per_place, Cannot):
+            return per_place
+        machines = int(per_place * places)
+        return replace(way, machines=machines, replicas=machines, limit_w=drawn_w, split=DevicesPerPlace(per_place))
 
     def ways_of(index: int) -> Ways:
         chip = ground.fleet.catalog.chips[ground.fleet.shapes[index].chip]
@@ -87,9 +87,9 @@ def plan_devices(question: Question, work: Serve) -> Plan:
         ways = ways_at_place(index)
         if isinstance(ways, Cannot):
             return ways
-        found = [at_all_places(way, joined.drawn_w.get(chip.name)) for way in ways]
-        fitting = [way for way in found if isinstance(way, Way)]
-        lacking = [way for way in found if isinstance(way, Cannot)]
+        answers = [at_all_places(way, joined.drawn_w.get(chip.name)) for way in ways]
+        fitting = [way for way in answers if isinstance(way, Way)]
+        lacking = [way for way in answers if isinstance(way, Cannot)]
         return fitting if fitting or not lacking else lacking[0]
 
     remarks = [

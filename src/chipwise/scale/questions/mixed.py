@@ -13,7 +13,7 @@ from chipwise.errors import BadInput
 from chipwise.scale.fleet import BeginFleet, FleetSetup, ReplicaMachine, machine_of, setup_of
 from chipwise.scale.policy_files import policy_of
 from chipwise.scale.questions.scaling import LEVELS, ServeQuestion, loads_of, scaling_policy, service_of
-from chipwise.scale.questions.spot import SpotQuestion, named, spot_series
+from chipwise.scale.questions.spot import SpotQuestion, named_policies, spot_series
 from chipwise.scale.simulator.compared import MixedAnswer, ReplicaTimeline, timeline
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def simulate_mixed(question: MixedQuestion, report: Report) -> tuple[list[MixedA
     if serve.level != LEVELS[0]:
         raise BadInput(f"Machines of several types are simulated on the level {LEVELS[0]} alone.", remedy="Leave out --level.")
     setup, zones = _setup(question)
-    begins = {name: scaling_policy(name) for name in named(serve.policies)}
+    begins = {name: scaling_policy(name) for name in named_policies(serve.policies)}
     buys = {name: fleet_policy(name) for name in _purchases(question)}
     report(0, None, "loads")
     services: list[tuple[RequestLoad, ScaledService]] = [(load, service_of(serve, load)) for load in loads_of(serve)]

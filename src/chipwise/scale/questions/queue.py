@@ -12,7 +12,7 @@ import numpy as np
 
 from chipwise.errors import BadInput, UnknownName
 from chipwise.scale.policy_files import queue_policy
-from chipwise.scale.questions.spot import content_of, named, trace_files
+from chipwise.scale.questions.spot import content_of, named_policies, trace_files
 from chipwise.scale.queue import MOST_GPUS, BeginQueue, Cluster, NodeGroup, QueueJob, QueueSettings
 from chipwise.scale.queue_traces import GAVEL_CLUSTER, SIA_CLUSTER, gavel_jobs, read_jobs, read_nodes
 from chipwise.scale.simulator.placement import Placement
@@ -65,7 +65,7 @@ def simulate_queue(question: QueueQuestion, report: Report) -> list[QueueAnswer]
 
 def compare_queue(question: QueueQuestion, report: Report, *, has_timelines: bool = False) -> QueueComparison:
     """The answers; and when which jobs ran, where that is asked for."""
-    begins = {name: queue_policy(name) for name in named(question.policies)}
+    begins = {name: queue_policy(name) for name in named_policies(question.policies)}
     scene = queue_scene(question)
     _check_quotas(question.quotas, {job.team for job in scene.jobs})
     total = len(scene.jobs)

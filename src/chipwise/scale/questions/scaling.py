@@ -13,7 +13,7 @@ from chipwise.errors import BadInput, UnknownName
 from chipwise.scale.load_traces import INPUT_WEIGHT, NotALoad, read_load
 from chipwise.scale.own_scaling import own_scaling
 from chipwise.scale.policy_files import names_of_file, policy_of
-from chipwise.scale.questions.spot import content_of, named, trace_files
+from chipwise.scale.questions.spot import content_of, named_policies, trace_files
 from chipwise.scale.serving import ScaledService
 from chipwise.scale.simulator.compared import ReplicaTimeline, ServeAnswer, timeline
 from chipwise.scale.simulator.synthetic_load import SyntheticLoad, synthetic_load
@@ -79,7 +79,7 @@ def simulate_serve(question: ServeQuestion, report: Report) -> tuple[list[ServeA
     from chipwise.scale.simulator.scaling import play
 
     make_queue = _queue_of(question)
-    begins = {name: scaling_policy(name) for name in named(question.policies) if name not in (BARE_WORK, CLAIRVOYANT)}
+    begins = {name: scaling_policy(name) for name in named_policies(question.policies) if name not in (BARE_WORK, CLAIRVOYANT)}
     report(0, None, "loads")
     loads = loads_of(question)
     services = [service_of(question, load) for load in loads]

@@ -57,7 +57,7 @@ def simulate_spot(question: SpotQuestion, report: Report) -> list[SpotAnswer]:
     return list(compare_spot(question, report).answers)
 
 
-def named(policies: Sequence[str]) -> Sequence[str]:
+def named_policies(policies: Sequence[str]) -> Sequence[str]:
     """Raises where there is none to simulate."""
     if not any(name.strip() for name in policies):
         raise BadInput("No policy is named.", remedy="Name some of those that `chipwise policies` lists.")
@@ -71,7 +71,7 @@ def compare_spot(question: SpotQuestion, report: Report) -> SpotComparison:
     from chipwise.scale.simulator.optimum import optimum
     from chipwise.scale.simulator.spot import play
 
-    begins = {name: spot_policy(name) for name in named(question.policies)}
+    begins = {name: spot_policy(name) for name in named_policies(question.policies)}
     batches, notes = _batches(question)
     total = sum(job.ticks for job, _ in batches)
     scenarios = sum(len(available) for _, available in batches)
