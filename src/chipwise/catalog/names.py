@@ -8,7 +8,7 @@ and `NVIDIA H100_SXM` are one name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -321,15 +321,20 @@ class Names:
         inside = members(place) if place else frozenset[str]()
         # us-east-1 is one region and us-east1 another: separators count unless nothing is spelled so.
         matches = tuple(r for r in self.catalog.regions if r.name.casefold() == wanted or r.country in inside)
-        return matches or tuple(r for r in self.catalog.regions if fold(r.name) == fold(text)) or self._regions_near(wanted)
+        if not inside and not wanted[-1].isdigit():
+            matches += self._numbered(wanted, frozenset(region.provider for region in matches))
+        return matches or tuple(r for r in self.catalog.regions if fold(r.name) == fold(text)) or self._in_city(wanted)
 
-    def _regions_near(self, wanted: str) -> tuple[Region, ...] | None:
-        """In a city, or with a name that goes on with a number."""
-        city = re.compile(rf"\b{re.escape(wanted)}\b", re.IGNORECASE)
+    def _numbered(self, wanted: str, named: Container[str]) -> tuple[Region, ...]:
+        """One provider has a region us-east, and whoever writes so means us-east-1 and us-east4 of others, too; but of Azure,
+        which has eastus and eastus2, the first alone."""
         numbered = re.compile(rf"{re.escape(wanted)}-?\d+", re.IGNORECASE)
-        regions = self.catalog.regions
-        inside = tuple(r for r in regions if len(wanted) > 3 and r.location and city.search(r.location))
-        return inside or tuple(r for r in regions if numbered.fullmatch(r.name)) or None
+        return tuple(r for r in self.catalog.regions if r.provider not in named and numbered.fullmatch(r.name))
+
+    def _in_city(self, wanted: str) -> tuple[Region, ...] | None:
+        city = re.compile(rf"\b{re.escape(wanted)}\b", re.IGNORECASE)
+        found = (region for region in self.catalog.regions if region.location and city.search(region.location))
+        return (tuple(found) or None) if len(wanted) > 3 else None
 
 
 def names_of(catalog: Catalog) -> Names:

@@ -119,6 +119,14 @@ def test_regions_that_differ_in_a_separator_are_two_regions() -> None:
     assert "gcp" not in {region.provider for region in NAMES.regions("us-east-1")}
 
 
+def test_what_several_regions_begin_with_means_all_of_them_but_no_other_region_of_one_provider() -> None:
+    assert {("aws", "us-east-1"), ("gcp", "us-east4"), ("ibm", "us-east")} <= {
+        region.key for region in NAMES.regions("us-east")
+    }
+    assert {region.key for region in NAMES.regions("eastus")} == {("azure", "eastus")}
+    assert {region.name for region in NAMES.regions("europe-west1")} == {"europe-west1"}
+
+
 def test_a_region_is_found_by_country_group_and_provider() -> None:
     assert all(region.country == "SWE" for region in NAMES.regions("swe"))
     assert {region.country for region in NAMES.regions("EU")} >= {"DEU", "FRA", "SWE"}
