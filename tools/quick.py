@@ -61,6 +61,8 @@ def needs(root: Path, graph: grimp.ImportGraph, tests: Iterable[str]) -> Needs:
             imported[file] = graph.find_modules_directly_imported_by(name)
         if "import_module(" in text:  # of a package that it has: `import_module(f"{feeds.__name__}.{name}")`
             in_texts[file] |= {one for one in homes if one.rpartition(".")[0] in imported[file]}
+        if "plugins.load(" in text:  # of a package that it names
+            in_texts[file] |= {one for one in homes if one.rpartition(".")[0] in in_texts[file]}
     # A package may load its modules when it is asked for their names; who only passes through it asks for none.
     packages = {name: file for name, file in homes.items() if file.endswith("/__init__.py")}
     found = {}

@@ -117,9 +117,8 @@ HAS_FEWER_FIELDS = """CREATE OR REPLACE FUNCTION has_fewer_fields(part jsonb, wh
       RETURN false;
     END $$"""
 
-# With digits of its own: a session that sets fewer would round the time of submission, and its jobs be older than they are.
 JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE plpgsql
-    SET search_path = chipwise, pg_temp SET extra_float_digits = 1 AS $$
+    SET search_path = chipwise, pg_temp AS $$
     DECLARE held jsonb; spec jsonb; was jsonb; free text[] := ARRAY['version', 'wish'];
     BEGIN
       IF sees_all(current_user::text) THEN RETURN NEW; END IF;
@@ -200,7 +199,7 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
     END $$"""
 
 EVENT_GUARD = f"""CREATE OR REPLACE FUNCTION guard_event() RETURNS trigger LANGUAGE plpgsql
-    SET search_path = chipwise, pg_temp SET extra_float_digits = 1 AS $$
+    SET search_path = chipwise, pg_temp AS $$
     DECLARE about jobs%ROWTYPE; held jsonb;
     BEGIN
       IF sees_all(current_user::text) THEN RETURN NEW; END IF;

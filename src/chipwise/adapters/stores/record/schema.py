@@ -74,7 +74,6 @@ def for_sqlite() -> tuple[Migration, ...]:
 def for_postgres() -> tuple[Migration, ...]:
     from chipwise.adapters.stores.record.bounds import BOUNDS
     from chipwise.adapters.stores.record.fair_line import FAIR_LINE
-    from chipwise.adapters.stores.record.job_guard import EVENT_GUARD, JOB_GUARD
     from chipwise.adapters.stores.record.no_line import NO_LINE
     from chipwise.adapters.stores.record.own_affairs import OWN_AFFAIRS
     from chipwise.adapters.stores.record.own_marks import OWN_MARKS
@@ -88,7 +87,8 @@ def for_postgres() -> tuple[Migration, ...]:
     third: Migration = ()  # a guard of jobs, which the fourth replaces: all that are missing come together
     second = tuple(_worded(_SECOND, POSTGRES))
     rights = (PLACE_RIGHTS, BOUNDS, STALLS, OWN_AFFAIRS, FAIR_LINE, OWN_MARKS, NO_LINE, OWN_TEAM, QUEUE_BOUNDS)
-    same_digits = (JOB_GUARD, EVENT_GUARD)  # the thirteenth: numbers are written alike, whatever a session sets
+    # A session that sets fewer digits would round the time of submission, and its jobs be older than they are.
+    same_digits = tuple(f"ALTER FUNCTION {guard}() SET extra_float_digits = 1" for guard in ("guard_job", "guard_event"))
     return (first, second, third, *rights, same_digits)
 
 
