@@ -60,7 +60,7 @@ def test_one_that_is_leaving_tells_until_when_it_has_time(machine: Machine) -> N
     job = machine.until(id, "leaving")
     assert before <= job["leave_by"] - grace_s <= time.time()
     until = time.strftime("%m-%d %H:%M:%S", time.localtime(job["leave_by"]))
-    assert re.search(rf"exits +by {until}, in 1[0-5] min[^;]*; then it is killed", machine("describe", id).stdout)
+    assert re.search(rf"exits +by {until}, in 1[0-5][.0-9]* min[^;]*; then it is killed", machine("describe", id).stdout)
     machine("stop", "--now", "--wait", id)
     assert machine.job(id)["leave_by"] is None
 
