@@ -44,7 +44,7 @@ def test_what_one_submitter_has_set_does_not_reach_the_job_of_another(machine: M
 
 
 def test_a_job_that_lost_everything_around_it_still_has_its_secret(machine: Machine) -> None:
-    code = "import os, time; print(len(os.environ['TOKEN'])); time.sleep(2)"
+    code = "import os, time; print(len(os.environ['TOKEN'])); time.sleep(8)"
     id = json.loads(machine("run", "--json", "--secret", "TOKEN", *python(code), env={"TOKEN": "canary-value-4711"}).stdout)[0][
         "id"
     ]
