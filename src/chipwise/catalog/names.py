@@ -43,8 +43,6 @@ _BRANDS = (
     "qualcomm",
 )
 
-NO_OWN = "You have no machines of your own in the catalog."
-ADD_OWN = "`chipwise catalog import servers.csv` adds them; `chipwise catalog import --help` says what the file holds."
 _OWN = ("own", "owned", "mine", "local", "onprem", "onpremise", "onpremises", "selfhosted")  # words for machines of one's own
 _VENDORS = {"amazon": "aws", "gcp": "google", "xilinx": "amdxilinx"}  # that makers of chips go by, too
 
@@ -267,17 +265,25 @@ class Names:
     def provider(self, text: str) -> str:
         provider = self._providers.get(fold(text))
         if provider is None and self.means_own(text):
-            offers, owned = self.catalog.offers, PURCHASES.index(Purchase.OWNED)
-            rows = zip(offers.machine, offers.purchase, strict=True)
-            owners = tuple(dict.fromkeys(self.catalog.machines[at].provider for at, purchase in rows if purchase == owned))
-            if not owners:
-                raise BadInput(NO_OWN, remedy=ADD_OWN)
+            owners = tuple(dict.fromkeys(self.catalog.machines[at].provider for at in self.own_machines()))
             raise UnknownName("provider", text, owners, remedy=f"Your own machines have the provider {' or '.join(owners)}.")
         if provider is None:
             raise UnknownName(
                 "provider", text, nearest(text, self.catalog.providers), remedy=f"Known: {', '.join(self.catalog.providers)}."
             )
         return provider
+
+    def own_machines(self) -> list[int]:
+        """Of those who described some: indices of machines, in the order of their offers."""
+        offers, owned = self.catalog.offers, PURCHASES.index(Purchase.OWNED)
+        found = [at for at, purchase in zip(offers.machine, offers.purchase, strict=True) if purchase == owned]
+        if not found:
+            raise BadInput(
+                "You have no machines of your own in the catalog.",
+                remedy="`chipwise catalog import servers.csv` adds them; `chipwise catalog import --help` says what the file "
+                "holds.",
+            )
+        return found
 
     def means_own(self, text: str) -> bool:
         """A word for machines of one's own, which are of any provider."""

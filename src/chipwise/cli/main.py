@@ -276,11 +276,7 @@ def _without_option(name: str, command: click.Command, path: str) -> str:
 
 def _split_list(error: click.ClickException, words: list[str]) -> str:
     """How a list is written whose names were separated by blanks: " Lists take commas, ..."; empty where none was."""
-    if (
-        error.__class__ not in (click.UsageError, click.BadParameter)
-        or not isinstance(error, click.UsageError)
-        or not error.ctx
-    ):
+    if not isinstance(error, click.UsageError) or type(error) not in (click.UsageError, click.BadParameter) or not error.ctx:
         return ""
     only = error.param if isinstance(error, click.BadParameter) else None  # else a word too many, behind any list
     for option in error.ctx.command.params:

@@ -31,6 +31,11 @@ def has_nonzero(values: Array | NDArray[np.bool_]) -> bool:
     return bool(values[0]) if len(values) == 1 else bool(values.any())
 
 
+def cut(values: Array, selection: slice | Index) -> Array:
+    """Some rows of a column that may stand for all of them."""
+    return values if len(values) == 1 else values[selection]
+
+
 def pick(condition: NDArray[np.bool_], yes: Array, no: Array) -> Array:
     """As `np.where`, without a pass over the rows where one answer holds for all of them."""
     if len(condition) == 1:

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, Coded, Index, column
+from chipwise.perf.arrays import Array, Coded, Index, column, cut
 from chipwise.perf.memory import Memory
 from chipwise.perf.memory_serving import kv_room, serving_memory
 from chipwise.perf.memory_training import training_memory
@@ -265,4 +265,4 @@ def _answer(
 
 def _picked(model: Transformers, rows: Index) -> Transformers:
     columns = {one.name: getattr(model, one.name) for one in fields(model)}
-    return Transformers(**{name: values if len(values) == 1 else values[rows] for name, values in columns.items()})
+    return Transformers(**{name: cut(values, rows) for name, values in columns.items()})

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, Index
+from chipwise.perf.arrays import Array, Index, cut
 from chipwise.perf.inference import Serving, decode
 from chipwise.perf.queueing import GRID, Service
 from chipwise.perf.serving import Load, prompt_beside_s, step_s
@@ -96,4 +96,4 @@ def _thinning(counts: Array, values: Array) -> Array:
 
 
 def _rows(values: Array, rows: Index) -> Array:
-    return np.broadcast_to(values, rows.shape) if len(values) == 1 else values[rows]
+    return np.broadcast_to(cut(values, rows), rows.shape)

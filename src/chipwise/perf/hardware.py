@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, Coded, Index, column
+from chipwise.perf.arrays import Array, Coded, Index, column, cut
 from chipwise.perf.collective import Network
 from chipwise.perf.part import Part
 
@@ -26,10 +26,7 @@ class Hardware:
         return cls(part, parts, column(0.0) if node is None else node, column(0.0) if fabric is None else fabric)
 
     def rows(self, selection: slice | Index) -> Hardware:
-        def cut(values: Array) -> Array:
-            return values if len(values) == 1 else values[selection]
-
-        return Hardware(self.part.rows(selection), self.parts, cut(self.node), cut(self.fabric))
+        return Hardware(self.part.rows(selection), self.parts, cut(self.node, selection), cut(self.fabric, selection))
 
     def __len__(self) -> int:
         return max(len(self.part), len(self.node), len(self.fabric))

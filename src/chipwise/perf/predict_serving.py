@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from chipwise.errors import BadInput
-from chipwise.perf.arrays import Array, Coded, Index, column, combinations, has_nonzero, pick
+from chipwise.perf.arrays import Array, Coded, Index, column, combinations, cut, has_nonzero, pick
 from chipwise.perf.family_inference import FLOORS, TERM_OF, ServingNames, arithmetic, features, levels, settings_of, warmth
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.inference import RATIOS, Serving
@@ -25,7 +25,7 @@ from chipwise.perf.power import Power, power
 from chipwise.perf.published_inference import APART, FUSED, PLAIN, SERVED, answer_kind, read_bytes, usual_engine
 from chipwise.perf.published_inference import EAGER as EAGER
 from chipwise.perf.question import Question
-from chipwise.perf.queueing import GRID, Service, Traffic, cut, waits
+from chipwise.perf.queueing import GRID, Service, Traffic, waits
 from chipwise.perf.queueing import in_flight as queued_in_flight
 from chipwise.perf.serving import SCENARIOS, TIMES, Load, answer, bases, full_step, in_flight, unit
 from chipwise.perf.setup import KV_BITS, WEIGHT_BITS, Rows, ServingSetup

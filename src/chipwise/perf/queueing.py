@@ -22,7 +22,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, Index, column
+from chipwise.perf.arrays import Array, Index, column, cut
 from chipwise.perf.serving import CHUNK
 from chipwise.perf.tables import rows
 
@@ -60,11 +60,6 @@ def share_of_burst(burstiness: Array, copies: Array) -> Array:
     chance: a sum of a geometric number of gaps. Arrivals that are steadier than chance lose that too."""
     varied: Array = np.sqrt(1.0 + (burstiness**2 - 1.0) / np.maximum(copies, 1.0))
     return varied
-
-
-def cut(values: Array, selection: slice | Index) -> Array:
-    """Some rows of a column that may stand for all of them."""
-    return values if len(values) == 1 else values[selection]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

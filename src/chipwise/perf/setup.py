@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import BadInput, InvalidSettings, Problem
-from chipwise.perf.arrays import Array, Coded, Index, column
+from chipwise.perf.arrays import Array, Coded, Index, column, cut
 from chipwise.perf.transformer import Transformers
 from chipwise.spelling import nearest
 
@@ -161,7 +161,7 @@ class _Columns:
             if isinstance(values, Coded):
                 picked[name] = values if len(values) == 1 else Coded(values.names, values.index[selection])
             else:
-                picked[name] = values if len(values) == 1 else values[selection]
+                picked[name] = cut(values, selection)
         return type(self)(**picked)
 
     def change(self, **columns: Values) -> Self:

@@ -14,10 +14,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.perf.arrays import Array, Coded, Index, has_nonzero, pick
+from chipwise.perf.arrays import Array, Coded, Index, cut, has_nonzero, pick
 from chipwise.perf.model import Estimate, Model
 from chipwise.perf.predict_serving import CHUNK, Generation, load, replica, service, slots
-from chipwise.perf.queueing import METRICS, UTILISATION, Service, cut, in_flight, selected, waits
+from chipwise.perf.queueing import METRICS, UTILISATION, Service, in_flight, selected, waits
 from chipwise.perf.serving import in_flight as in_flight_of_callers
 
 HALVINGS = 10

@@ -25,7 +25,7 @@ from functools import partial
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, Coded, Index, column, soft_max
+from chipwise.perf.arrays import Array, Coded, Index, column, cut, soft_max
 from chipwise.perf.collective import Network
 from chipwise.perf.net import Net, ProductTable
 from chipwise.perf.operators import ATTENTION_EFFICIENCY, COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY, exposed
@@ -111,7 +111,7 @@ class Pass:
 
     def rows(self, selection: Index) -> Pass:
         joins = (self.network.link, self.network.domain, self.network.fabric)
-        network = Network(*(values if len(values) == 1 else values[selection] for values in joins))
+        network = Network(*(cut(values, selection) for values in joins))
         parts = {name: getattr(self, name) for name in self._columns()}
         picked = {name: values if len(values) == 1 else values[selection] for name, values in parts.items()}
         return replace(self, network=network, **picked)

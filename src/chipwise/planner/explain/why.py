@@ -15,9 +15,7 @@ import numpy as np
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.machine import Machine
-from chipwise.catalog.names import ADD_OWN, NO_OWN
-from chipwise.catalog.offer import PURCHASES, Purchase
-from chipwise.errors import BadInput, UnknownName
+from chipwise.errors import UnknownName
 from chipwise.planner.fleet import Fleet
 from chipwise.planner.limits import Mask, Refused, allowed
 from chipwise.planner.reasons import Beaten, Reason
@@ -200,11 +198,8 @@ def subject_of(known: Known, fleet: Fleet, name: str) -> Subject:
             f"{'region' if len(regions) == 1 else 'regions'} {title}", np.ones(len(catalog.machines), dtype=bool), inside
         )
     if names.means_own(text):
-        owned = np.frombuffer(catalog.offers.purchase, dtype=np.int8) == PURCHASES.index(Purchase.OWNED)
         mask = np.zeros(len(catalog.machines), dtype=bool)
-        mask[np.frombuffer(catalog.offers.machine, dtype=np.int32)[owned]] = True
-        if not mask.any():
-            raise BadInput(NO_OWN, remedy=ADD_OWN)
+        mask[names.own_machines()] = True
         return Subject("your own machines", mask, everywhere)
     return Subject(*_family(known, fleet, text), everywhere)
 
