@@ -48,6 +48,7 @@ $(BASE): $(VENV)/bin/python pyproject.toml constraints.txt
 $(DEV): $(BASE)
 	@echo "adding what tests and checks need ..." >&2
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]' >&2
+	@$(BIN)/python -m compileall -q -j 0 src  # pip does so for what it copies
 	@touch $@
 
 demo: $(BASE)
