@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import chipwise as cw
 from chipwise.planner.defaults import takes_spot, training_batch, with_spot_default
 from chipwise.planner.limits import Rules
 from chipwise.workload.common import Common
@@ -49,3 +50,11 @@ def test_a_fine_tuning_takes_few_sequences_whatever_the_model() -> None:
     assert isinstance(work, Finetune)
     assert isinstance(pretraining, Train)
     assert training_batch(work, 1e8, 2048) == training_batch(work, 7e10, 2048) < training_batch(pretraining, 1e8, 2048)
+
+
+@pytest.mark.parametrize(("stated", "taken"), [("", "fp16"), ("precision: bf16", ""), ("precision: fp32", "fp32")])
+def test_training_takes_fp16_unasked_where_no_chip_that_is_allowed_has_bf16(stated: str, taken: str) -> None:
+    text = f"{{kind: train, name: old, model: bert-large, samples: 2M, {stated or 'epochs: 1'}, limits: {{chips: [v100]}}}}"
+    plan = cw.plan(text)
+    assert (plan.best.precision if isinstance(plan, cw.Plan) else "") == taken
+    assert any("fp16" in note for note in plan.notes) is (taken == "fp16")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import column
+from chipwise.perf.part import Part
 from chipwise.perf.rows import model_key
 from chipwise.perf.setup import ALL_LINEAR, RECOMPUTE, TARGETS
 from chipwise.perf.transformer import layer_of, pair_layer
@@ -28,6 +30,7 @@ from chipwise.planner.values.split import UNSPLIT
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.predictor.named import check_context, stated_context
 from chipwise.predictor.pairs import pairs_of
+from chipwise.workload.goals import Precision
 from chipwise.workload.kinds import Finetune, Learning
 from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape
 from chipwise.workload.volume import checkpoint_bytes
@@ -49,6 +52,9 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
     samples = work.batch_samples or (work.batch_tokens or 0.0) / seq
     batch = max(round(samples) if samples else training_batch(work, shape.parameters, seq), 1)
     layer = layer_of(shape) if pairs is None else pair_layer(pairs.shape, float(pairs.inputs[0]), float(pairs.targets[0]))
+    rules = rules_of(extended, work.limits)
+    ok = allowed(ground.fleet, rules, ground.market.prices)
+    shapes = shapes_offered(ground.fleet, ok.priced)
     job = LearningJob(
         model=model_key(name),
         layer=layer,
@@ -59,13 +65,10 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
         rank=int(work.rank or LORA_RANK) if isinstance(work, Finetune) else LORA_RANK,
         targets=TARGETS[work.targets] if isinstance(work, Finetune) else ALL_LINEAR,
         optimizer=work.optimizer.value,
-        precisions=(work.precision.value,),
+        precisions=(_precision(work, [ground.fleet.part(at) for at in shapes]),),
         recompute=(RECOMPUTE[work.recompute.value],) if work.recompute is not None else (0, 1, 2),
         by_recipe=recipe.is_taken(work),
     )
-    rules = rules_of(extended, work.limits)
-    ok = allowed(ground.fleet, rules, ground.market.prices)
-    shapes = shapes_offered(ground.fleet, ok.priced)
     limits = chip_limits(work.limits)
     ways = learning.search(job, ground.fleet, extended.model, shapes.tolist(), limits)
     checkpoint = Checkpoint(checkpoint_bytes(work, shape), every_s=work.checkpoint_every)
@@ -101,4 +104,12 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
     grounds = Grounds(rules, lambda some: reason_of(job, replace(searched, shapes=some)))
     reasons = unable(job, ways, searched)
     plan = assemble(case, ground.fleet, priced, describe, ok, lacks, counts, top, reasons, grounds)
+    if job.precisions != (work.precision.value,):
+        notes = (*notes, "Training in fp16 with a scaled loss: none of the chips that are allowed has bf16 arithmetic.")
     return replace(plan, notes=(*plan.notes, *notes), untried_on_amd=recipe.untried_on_amd(job.method, job.optimizer))
+
+
+def _precision(work: Learning, parts: Sequence[Part]) -> str:
+    """As stated; left open bf16, and fp16 where no chip that is allowed has bf16, as on V100 and T4."""
+    able = [one for one in (Precision.BF16, Precision.FP16) if any(learning.has(part, one.value) for part in parts)]
+    return (work.precision if "precision" in work.model_fields_set or not able else able[0]).value
