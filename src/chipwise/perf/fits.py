@@ -19,7 +19,8 @@ from chipwise.perf.memory import Memory
 from chipwise.perf.memory_serving import kv_room, serving_memory
 from chipwise.perf.memory_training import training_memory
 from chipwise.perf.part import Part
-from chipwise.perf.setup import FULL, SELECTIVE, WEIGHT_BITS, Rows, ServingSetup, TrainingSetup
+from chipwise.perf.setup import FULL, SELECTIVE, WEIGHT_BITS, ServingSetup, TrainingSetup
+from chipwise.perf.setup_rules import Rows
 from chipwise.perf.transformer import Transformers
 
 NO_CHANGE, NO_HELP = "none needed", "nothing tried helps"

@@ -28,7 +28,8 @@ from chipwise.perf.question import Question
 from chipwise.perf.queueing import GRID, Service, Traffic, waits
 from chipwise.perf.queueing import in_flight as queued_in_flight
 from chipwise.perf.serving import SCENARIOS, TIMES, Load, answer, bases, full_step, in_flight, unit
-from chipwise.perf.setup import KV_BITS, WEIGHT_BITS, Rows, ServingSetup
+from chipwise.perf.setup import KV_BITS, WEIGHT_BITS, ServingSetup
+from chipwise.perf.setup_rules import Rows
 from chipwise.perf.transformer import Transformers
 
 CHUNK = 32768

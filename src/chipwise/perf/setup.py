@@ -8,28 +8,27 @@ candidates by the thousand. Time and memory models read the same setups.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import ClassVar, NamedTuple, Self, cast
+from typing import ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import BadInput, InvalidSettings, Problem
 from chipwise.perf.arrays import Array, Coded, Index, column, cut
+from chipwise.perf.setup_rules import Rows, Rule, all_true, are_known, is_among, is_whole, model_rules
 from chipwise.perf.transformer import Transformers
 from chipwise.spelling import nearest
 
 Values = float | Sequence[float] | Array | str | Sequence[str] | Coded
-Rows = NDArray[np.bool_]
 
 NONE, SELECTIVE, FULL = 0, 1, 2  # recompute
 RECOMPUTE = {"none": NONE, "selective": SELECTIVE, "full": FULL}
 METHODS = ("full", "lora", "qlora")
 ATTENTION_ONLY, ALL_LINEAR = 1, 2  # matrices with adapters
 TARGETS = {"attention": ATTENTION_ONLY, "all-linear": ALL_LINEAR}
-ENDS = 2.0  # the embedding and the head may take the place of a layer each in a pipeline, as Llama 3 did
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "fp4", "fp32", "tf32")
 # How weights and states are kept: fp32 weights that autocast copies to 16 bits at each use; 16-bit weights beside an
 # fp32 master copy and fp32 moments; everything in 16 bits.
@@ -70,38 +69,6 @@ ENGINES = (
     "tgi",
     "other",
 )
-
-
-class Rule(NamedTuple):
-    """`valid` has True where a row may stay."""
-
-    field: str
-    valid: Rows
-    values: Array | None
-    allowed: str | Callable[[int], str]  # of a row
-
-
-def is_whole(values: Array, minimum: float = 1.0) -> Rows:
-    """Which rows are whole numbers from `minimum` on. One row, the usual case, is asked without arrays: it is much quicker."""
-    if len(values) == 1:
-        return np.array([values[0] >= minimum and values[0].is_integer()])
-    return np.asarray(np.isfinite(values) & (values >= minimum) & (values == np.floor(values)))
-
-
-def all_true(flags: Rows) -> bool:
-    return bool(flags[0]) if len(flags) == 1 else bool(flags.all())
-
-
-def _among(values: Array, allowed: Sequence[float]) -> Rows:
-    if len(values) == 1:
-        return np.array([values[0] in allowed])
-    return np.asarray(np.logical_or.reduce([values == code for code in allowed]))
-
-
-def _known(names: Coded, allowed: Sequence[str]) -> Rows:
-    if len(names) == 1:
-        return np.array([names.name_at(0) in allowed])
-    return np.array([name in allowed for name in names.names])[names.index]
 
 
 def _fields(setup: type[_Columns]) -> tuple[str, ...]:
@@ -174,7 +141,7 @@ class _Columns:
             for name in self.whole_numbers
         ]
         for name, allowed in self.names.items():
-            rules.append(Rule(name, _known(getattr(self, name), allowed), None, ", ".join(allowed)))
+            rules.append(Rule(name, are_known(getattr(self, name), allowed), None, ", ".join(allowed)))
         return rules
 
     def valid(self, model: Transformers | None = None) -> Rows:
@@ -291,7 +258,7 @@ class TrainingSetup(_Columns):
     def _rules(self, model: Transformers | None) -> list[Rule]:
         rules = super(TrainingSetup, self)._rules(model)
         for name, codes in self.codes.items():
-            rules.append(Rule(name, _among(getattr(self, name), codes), getattr(self, name), ", ".join(map(str, codes))))
+            rules.append(Rule(name, is_among(getattr(self, name), codes), getattr(self, name), ", ".join(map(str, codes))))
         smallest = self.micro_batch * self.dp
         with np.errstate(divide="ignore", invalid="ignore"):
             rules.append(Rule("global_batch", self.global_batch >= smallest, self.global_batch, "at least micro_batch x dp"))
@@ -299,44 +266,8 @@ class TrainingSetup(_Columns):
             group = self.tp * self.cp * self.dp
             rules.append(Rule("ep", np.mod(group, self.ep) == 0, self.ep, "divisors of tp x cp x dp"))
             if model is not None:
-                rules += _model_rules(model, self.tp, self.pp, self.pp * self.interleave, self.ep)
+                rules += model_rules(model, self.tp, self.pp, self.pp * self.interleave, self.ep)
         return rules
-
-
-def _model_rules(model: Transformers, tp: Array, pp: Array, stages: Array, ep: Array) -> list[Rule]:
-    divides = (np.mod(model.hidden, tp) == 0) & (np.mod(model.heads, tp) == 0)
-    shares = np.where(model.experts > 0, np.mod(model.experts, ep) == 0, ep == 1)
-
-    def value_in(values: Array, row: int) -> float:
-        return float(values[row if len(values) > 1 else 0])
-
-    def ways(row: int) -> str:
-        heads, hidden = value_in(model.heads, row), value_in(model.hidden, row)
-        return f"divisors of its {heads:g} attention heads: {_divisors(heads, hidden)}"
-
-    def experts(row: int) -> str:
-        count = value_in(model.experts, row)
-        return f"divisors of its {count:g} experts: {_divisors(count, count)}" if count else "1: the model has no experts"
-
-    return [
-        Rule("tp", np.asarray(divides), tp, ways),
-        Rule(
-            "pp",
-            np.asarray(stages <= model.layers + ENDS),
-            pp,
-            lambda row: (
-                f"at most one stage (pp x interleave) for each of its {value_in(model.layers, row):g} layers, "
-                "the embedding and the head"
-            ),
-        ),
-        Rule("ep", np.asarray(shares), ep, experts),
-    ]
-
-
-def _divisors(count: float, second: float) -> str:
-    """Whole numbers that divide both."""
-    shared = [ways for ways in range(1, int(min(count, 4096)) + 1) if count % ways == 0 and second % ways == 0]
-    return ", ".join(map(str, shared))
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +332,7 @@ class ServingSetup(_Columns):
         rules.append(Rule("prefix_len", inside, self.prefix_len, "whole numbers from 0 to input_len"))
         batched, share = self.batched_tokens, self.memory_share
         rules.append(Rule("batched_tokens", np.isnan(batched) | is_whole(batched), batched, "whole numbers from 1 on"))
-        rules.append(Rule("cuda_graphs", _among(self.cuda_graphs, (0, 1)), self.cuda_graphs, "0 or 1"))
+        rules.append(Rule("cuda_graphs", is_among(self.cuda_graphs, (0, 1)), self.cuda_graphs, "0 or 1"))
         rules.append(Rule("memory_share", np.isnan(share) | ((share > 0) & (share <= 1)), share, "above 0, at most 1"))
         with np.errstate(divide="ignore", invalid="ignore"):
             rules.append(Rule("ep", np.mod(self.tp * self.pp, self.ep) == 0, self.ep, "divisors of tp x pp"))
@@ -410,7 +341,7 @@ class ServingSetup(_Columns):
             if model is not None:
                 shared = (self.attention_dp == 1) | (model.experts > 0)
                 rules.append(Rule("attention_dp", shared, self.attention_dp, "1: the model has no experts"))
-                rules += _model_rules(model, self.attention_ways, self.pp, self.pp, self.ep)
+                rules += model_rules(model, self.attention_ways, self.pp, self.pp, self.ep)
         return rules
 
 

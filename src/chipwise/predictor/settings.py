@@ -11,7 +11,8 @@ from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.part import Part
 from chipwise.perf.published_training import stacks
-from chipwise.perf.setup import ServingSetup, Values, all_true, is_whole
+from chipwise.perf.setup import ServingSetup, Values
+from chipwise.perf.setup_rules import all_true, is_whole
 from chipwise.spelling import nearest
 
 # By the format that weights are published in: that one, or a wider one where a chip has no other.

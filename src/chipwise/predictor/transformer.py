@@ -31,7 +31,8 @@ from chipwise.perf.predict_serving import Generation
 from chipwise.perf.predict_training import Training, TrainingEstimate
 from chipwise.perf.published_training import EAGER_STACKS
 from chipwise.perf.queueing import Traffic
-from chipwise.perf.setup import FULL, NONE, SELECTIVE, ServingSetup, TrainingSetup, Values, all_true, is_whole
+from chipwise.perf.setup import FULL, NONE, SELECTIVE, ServingSetup, TrainingSetup, Values
+from chipwise.perf.setup_rules import all_true, is_whole
 from chipwise.perf.transformer import Transformers
 from chipwise.predictor.named import check_context, chip_named, layer_named, shown_name, stated_context
 from chipwise.predictor.pairs import pairs_of
