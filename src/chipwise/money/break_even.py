@@ -14,12 +14,16 @@ from itertools import pairwise
 from math import ceil, floor, inf, isfinite
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from chipwise.errors import InvalidSettings, Problem
 from chipwise.text import price
 
 _STEPS = 100  # steps that are looked at one by one; beyond, two prices are too near to tell apart
 _FIRST_STEPS = 20  # steps that are looked at for a first crossing where there is no lasting one
 _GRID = 12  # rates per step at which a cost that need not rise steadily is looked at
+_DAY_STEPS = 20_000  # of the level with the most replicas of a day; beyond, as `_STEPS`
 _DAY_GRID = 60  # rates at which a day is looked at, from `_LOWEST` of the highest on
 _LOWEST = 1e-4
 _ROUNDING = 1e-12  # of a count of replicas: 3.0000000001 needs three
@@ -61,6 +65,14 @@ class ReplicaSet:
             share * max(self.minimum, ceil(requests_per_s * level / self.requests_per_s - _ROUNDING))
             for level, share in self.levels
         )
+
+    def costs(self, requests_per_s: NDArray[np.float64]) -> NDArray[np.float64]:
+        """USD per hour of many rates."""
+        replicas = np.zeros(len(requests_per_s))
+        for level, share in self.levels:
+            counts = np.ceil(requests_per_s * (level / self.requests_per_s) - _ROUNDING)
+            replicas += share * np.maximum(counts, self.minimum)
+        return replicas * self.usd_per_hour + self.fixed_usd_per_hour
 
     def cost(self, requests_per_s: float) -> float:
         """USD per hour."""
@@ -113,16 +125,19 @@ def _over_a_day(slope: float, fleet: ReplicaSet) -> BreakEven:
     h, q, minimum = fleet.usd_per_hour, fleet.requests_per_s, fleet.minimum
     bound = (minimum * h + fleet.fixed_usd_per_hour) / (slope - h / q)
     levels = [level for level, _ in fleet.levels if level > 0]
-    steps = [min(int(bound * level / q) + 1, _STEPS + minimum) for level in levels]
-    edges = sorted({0.0, *(n * q / level for level, most in zip(levels, steps, strict=True) for n in range(minimum, most + 1))})
-    edges = [*(edge for edge in edges if edge < bound), bound]
-    first = always = None
-    for start, end in pairwise(edges):
-        crossing = fleet.cost((start + end) / 2) / slope
-        if crossing <= end and first is None:
-            first = max(crossing, start)
-        if crossing > start:
-            always = min(crossing, end)
+    last = max(bound, 1.0) if bound * max(levels) / q < _DAY_STEPS else _DAY_STEPS * q / max(levels)
+    ends = [np.arange(minimum, last * level / q + 1.0) * (q / level) for level in levels]
+    found = np.unique(np.concatenate(ends))
+    top = min(bound, last)
+    edges = np.concatenate(([0.0], found[(found > 0) & (found < top)], [top]))
+    starts, stops = edges[:-1], edges[1:]
+    crossings = fleet.costs((starts + stops) / 2) / slope
+    wins, loses = np.flatnonzero(crossings <= stops), np.flatnonzero(crossings > starts)
+    first = float(max(crossings[wins[0]], starts[wins[0]])) if len(wins) else None
+    if top < bound:
+        near = f"a full replica costs nearly what the service does: {price(h / q / 3600.0)} a request, "
+        return BreakEven(first, None, f"{near}the service {price(slope / 3600.0)}")
+    always = float(min(crossings[loses[-1]], stops[loses[-1]])) if len(loses) else None
     if first is None or always is None:
         first = always = bound
     return BreakEven(first, max(always, first), _tell(max(always, first)))

@@ -95,16 +95,17 @@ def test_no_message_of_another_program_says_anything(message: object) -> None:
     assert parse_report(json.dumps(message), 1) is None
 
 
-@given(st.dictionaries(st.sampled_from(["chipwise", "attempt", "step", "saved_step", "steady", "at"]), ANYTHING))
+@given(st.dictionaries(st.sampled_from(["chipwise", "attempt", "step", "saved_step", "resumed_step", "steady", "at"]), ANYTHING))
 @example({"step": 2**53 + 1})
+@example({"saved_step": 0})
 @example({"step": 1, "steady": 1e308})
 def test_whatever_our_fields_hold_only_numbers_that_a_record_takes_come_out(fields: dict[str, object]) -> None:
     found = parse_report(json.dumps({"chipwise": 1, "attempt": 1, **fields}), 1)
     if found is None:
         return
-    assert type(found.step) is int
-    assert 0 <= found.step <= 2**53
-    assert found.saved is None or (type(found.saved) is int and 0 <= found.saved <= 2**53)
+    steps = [one for one in (found.step, found.saved, found.resumed) if one is not None]
+    assert steps
+    assert all(type(one) is int and 0 <= one <= 2**53 for one in steps)
     assert found.rate is None or (type(found.rate) is float and 0 < found.rate <= 1e18)
 
 
