@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,11 +10,9 @@ from typing import Any
 import pytest
 
 import aws_stand_in
-import terraform_tool
 from aws_stand_in import Aws
 from chipwise.renderer.cluster.accelerators import chip_taint
 from chipwise.renderer.deployment import Deployment
-from chipwise.renderer.targets.terraform import render
 from kube.control_plane import Cluster
 from kube.karpenter import VERSION as KARPENTER
 from kube.karpenter import MachineType, Offering, on_played_machines
@@ -23,7 +20,7 @@ from kube.kueue import VERSION as KUEUE
 from kube.process import wait_for
 from kube.rendered import MACHINE, ZONE, disks, has, manifests, named, settled
 from layered import ALL, RESERVED_ON_DEMAND, RESERVED_SPOT, layered
-from terraform_tool import Missing, Tool
+from terraform_tool import ACCOUNT, applied, subnets
 
 pytestmark = pytest.mark.e2e
 CAPACITY = "karpenter.sh/capacity-type"
@@ -119,26 +116,6 @@ def aws() -> Iterator[Aws]:
             yield running
 
 
-def applied(aws: Aws, planned: Deployment, folder: Path, given: dict[str, Any], inner: str = "") -> Tool:
-    image = {"AMI": {"ec2": "/aws/service/deeplearning/ami/test"}}
-    terraform_tool.write(folder, render(layered(planned.layers, platforms={**planned.platforms, **image})))
-    place = folder / inner
-    (place / "moto_override.tf").write_text(terraform_tool.OVERRIDE)
-    (place / "terraform.tfvars.json").write_text(json.dumps(given))
-    endpoints = {"AWS_ENDPOINT_URL": aws.moto, "AWS_ENDPOINT_URL_EC2": aws.url, "AWS_ENDPOINT_URL_SSM": aws.url}
-    try:
-        one = terraform_tool.tool(place, endpoints)
-    except Missing as what:
-        pytest.skip(str(what))
-    for words in (("init",), ("fmt", "-check", "-diff"), ("validate",), ("apply", "-auto-approve")):
-        one.run(*words, "-no-color") if words[0] != "fmt" else one.run(*words)
-    return one
-
-
-def subnets(aws: Aws, region: str) -> list[str]:
-    return sorted(one["SubnetId"] for one in aws.client("ec2", region).describe_subnets()["Subnets"])
-
-
 @pytest.mark.parametrize(("layers", "base", "above"), [(ALL, 3, 0), (RESERVED_SPOT, 3, 0), (RESERVED_ON_DEMAND, 0, 100)])
 def test_a_group_buys_the_base_on_demand_and_spot_above_it(
     aws: Aws, tmp_path: Path, layers: Any, base: int, above: int
@@ -158,7 +135,7 @@ def test_a_group_buys_the_base_on_demand_and_spot_above_it(
 def test_each_layer_is_a_node_group_of_the_cluster(aws: Aws, tmp_path: Path) -> None:
     planned = layered(ALL)
     eks, places = aws.client("eks", planned.node.region), subnets(aws, planned.node.region)
-    role = f"arn:aws:iam::{terraform_tool.ACCOUNT}:role/cluster"
+    role = f"arn:aws:iam::{ACCOUNT}:role/cluster"
     eks.create_cluster(name="main", roleArn=role, resourcesVpcConfig={"subnetIds": places})
     applied(aws, planned, tmp_path, {"subnet_ids": places, "cluster_name": "main"}, "eks")
     names = eks.list_nodegroups(clusterName="main")["nodegroups"]

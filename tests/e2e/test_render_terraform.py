@@ -14,9 +14,7 @@ import json
 import subprocess
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,7 +27,7 @@ from chipwise.renderer.terraform.hcl import Block, Raw, document, output
 from deployments import deployment
 from fixed_deployments import CASES
 from hcl_reading import dangling, modules
-from terraform_tool import Missing, Tool
+from terraform_tool import Missing, Tool, applied, subnets
 
 pytestmark = pytest.mark.e2e
 # All but pipelines, which are rendered by stage.
@@ -49,9 +47,9 @@ HOSTILE = [
 ]
 
 
-def tool(folder: Path, settings: dict[str, str] | None = None) -> Tool:
+def tool(folder: Path) -> Tool:
     try:
-        return terraform_tool.tool(folder, settings)
+        return terraform_tool.tool(folder)
     except Missing as what:
         pytest.skip(str(what))
 
@@ -112,32 +110,14 @@ def test_the_aws_provider_finds_every_example_valid(tmp_path: Path) -> None:
     terraform.run("validate", "-no-color")
 
 
-def applied(aws: Aws, case: str, folder: Path, given: dict[str, Any], inner: str = "") -> Tool:
-    what = CASES[case]
-    image = {"AMI": {"ec2": "/aws/service/deeplearning/ami/test"}}
-    terraform_tool.write(folder, render(replace(what, platforms={**what.platforms, **image})))
-    place = folder / inner
-    (place / "moto_override.tf").write_text(terraform_tool.OVERRIDE)
-    if not inner and what.software.built:
-        given = given | {"image": "registry.example/team/program:1"}
-    (place / "terraform.tfvars.json").write_text(json.dumps(given))
-    endpoints = {"AWS_ENDPOINT_URL": aws.moto, "AWS_ENDPOINT_URL_EC2": aws.url, "AWS_ENDPOINT_URL_SSM": aws.url}
-    endpoints["AWS_ENDPOINT_URL_EKS"] = aws.url
-    one = tool(place, endpoints)
-    one.run("init", "-no-color")
-    one.run("validate", "-no-color")
-    one.run("apply", "-no-color", "-auto-approve")
-    return one
-
-
-def subnets(aws: Aws, region: str) -> list[str]:
-    return sorted(one["SubnetId"] for one in aws.client("ec2", region).describe_subnets()["Subnets"])
+def _image(case: str) -> dict[str, str]:
+    return {"image": "registry.example/team/program:1"} if CASES[case].software.built else {}
 
 
 def test_a_spot_job_over_two_machines_is_made_and_goes_away(aws: Aws, tmp_path: Path) -> None:
     region = CASES["train"].node.region
     ec2, groups = aws.client("ec2", region), aws.client("autoscaling", region)
-    one = applied(aws, "train", tmp_path, {"subnet_ids": subnets(aws, region)[:1]})
+    one = applied(aws, CASES["train"], tmp_path, {"subnet_ids": subnets(aws, region)[:1], **_image("train")})
 
     found = groups.describe_auto_scaling_groups()["AutoScalingGroups"]
     assert sorted(group["AutoScalingGroupName"] for group in found) == ["llama-8b-legal-0", "llama-8b-legal-1"]
@@ -169,7 +149,7 @@ def test_a_spot_job_over_two_machines_is_made_and_goes_away(aws: Aws, tmp_path: 
 
 def test_a_service_is_made_with_its_hours(aws: Aws, tmp_path: Path) -> None:
     region = CASES["serve"].node.region
-    applied(aws, "serve", tmp_path, {"subnet_ids": subnets(aws, region)})
+    applied(aws, CASES["serve"], tmp_path, {"subnet_ids": subnets(aws, region), **_image("serve")})
     groups = aws.client("autoscaling", region)
     (group,) = groups.describe_auto_scaling_groups()["AutoScalingGroups"]
     assert (group["MinSize"], group["DesiredCapacity"], group["MaxSize"]) == (2, 2, 13)
@@ -183,7 +163,7 @@ def test_a_service_is_made_with_its_hours(aws: Aws, tmp_path: Path) -> None:
 
 def test_machines_on_demand_are_made_by_number(aws: Aws, tmp_path: Path) -> None:
     region = CASES["hpc"].node.region
-    applied(aws, "hpc", tmp_path, {"subnet_ids": subnets(aws, region)})
+    applied(aws, CASES["hpc"], tmp_path, {"subnet_ids": subnets(aws, region), **_image("hpc")})
     reservations = aws.client("ec2", region).describe_instances()["Reservations"]
     tags = [{tag["Key"]: tag["Value"] for tag in one["Tags"]} for each in reservations for one in each["Instances"]]
     assert sorted(one["chipwise-first-rank"] for one in tags) == ["0", "1", "2", "3"]
@@ -195,7 +175,7 @@ def test_a_node_group_joins_its_cluster(aws: Aws, tmp_path: Path) -> None:
     eks, places = aws.client("eks", region), subnets(aws, region)
     role = f"arn:aws:iam::{terraform_tool.ACCOUNT}:role/cluster"
     eks.create_cluster(name="main", roleArn=role, resourcesVpcConfig={"subnetIds": places})
-    applied(aws, "train", tmp_path, {"subnet_ids": places[:1], "cluster_name": "main"}, "eks")
+    applied(aws, CASES["train"], tmp_path, {"subnet_ids": places[:1], "cluster_name": "main"}, "eks")
     (name,) = eks.list_nodegroups(clusterName="main")["nodegroups"]
     group = eks.describe_nodegroup(clusterName="main", nodegroupName=name)["nodegroup"]
     assert group["capacityType"] == "SPOT"

@@ -1,4 +1,4 @@
-"""Terraform and its AWS provider where they are to be had, and a moto server for what they make.
+"""Terraform and its AWS provider where they are to be had, and what they make in a stand-in of AWS.
 
 Both are looked for on the path, in the plugin directories that Terraform knows by itself, and under the cache of `make tools`;
 a test that needs what is missing says so and how to get it.
@@ -6,15 +6,21 @@ a test that needs what is missing says so and how to get it.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from aws_stand_in import Aws
+from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import File
+from chipwise.renderer.targets.terraform import render
 from install_tools import folder as tools_folder
 
 PROVIDER = "registry.terraform.io/hashicorp/aws"
@@ -82,11 +88,21 @@ def write(folder: Path, files: Sequence[File]) -> None:
         path.write_text(file.text, encoding="utf-8")
 
 
-def tool(folder: Path, settings: Mapping[str, str] | None = None) -> Tool:
-    program, providers = terraform(), mirror()
+def tool(folder: Path) -> Tool:
+    """As a user has it: `init` looks for the provider that the files name, and every command compares its digest."""
+    return _tool(folder, f'  filesystem_mirror {{\n    path = "{mirror()}"\n  }}\n', {})
+
+
+def ready(folder: Path, settings: Mapping[str, str]) -> Tool:
+    """With its provider at once, for files without modules: digests of 700 MB would take half of the time of each command."""
+    binary = sorted((mirror() / PROVIDER).glob("*/*/terraform-provider-aws*"))[-1]
+    return _tool(folder, f'  dev_overrides {{\n    "hashicorp/aws" = "{binary.parent}"\n  }}\n', settings)
+
+
+def _tool(folder: Path, installation: str, settings: Mapping[str, str]) -> Tool:
     config = folder / "terraform.rc"
-    config.write_text(f'provider_installation {{\n  filesystem_mirror {{\n    path = "{providers}"\n  }}\n}}\n')
-    return Tool(program, config, folder, settings or {})
+    config.write_text(f"provider_installation {{\n{installation}}}\n")
+    return Tool(terraform(), config, folder, settings)
 
 
 OVERRIDE = """\
@@ -101,15 +117,21 @@ provider "aws" {
 """
 
 
-@contextmanager
-def moto() -> Iterator[str]:
-    """A moto server on a free port of this machine; its address."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
+def applied(aws: Aws, planned: Deployment, folder: Path, given: Mapping[str, Any], inner: str = "") -> Tool:
+    """Files of a plan, made in the stand-in of AWS."""
+    image = {"AMI": {"ec2": "/aws/service/deeplearning/ami/test"}}
+    write(folder, render(replace(planned, platforms={**planned.platforms, **image})))
+    place = folder / inner
+    (place / "moto_override.tf").write_text(OVERRIDE)
+    (place / "terraform.tfvars.json").write_text(json.dumps(given))
+    served = {f"AWS_ENDPOINT_URL_{one}": aws.url for one in ("EC2", "SSM", "EKS")}
     try:
-        host, port = server.get_host_and_port()
-        yield f"http://{host}:{port}"
-    finally:
-        server.stop()
+        one = ready(place, {"AWS_ENDPOINT_URL": aws.moto, **served})
+    except Missing as what:
+        pytest.skip(str(what))
+    one.run("apply", "-no-color", "-auto-approve")
+    return one
+
+
+def subnets(aws: Aws, region: str) -> list[str]:
+    return sorted(one["SubnetId"] for one in aws.client("ec2", region).describe_subnets()["Subnets"])
