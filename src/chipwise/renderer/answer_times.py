@@ -44,8 +44,8 @@ def token_assumed(work: Common, choice: Choice) -> bool:
 
 
 def longest_s(work: Common, choice: Choice) -> float | None:
-    """From request to complete answer of the longest one: by the worst latency that is predicted, and by its most tokens, each as
-    long as predicted or as assumed."""
+    """From request to complete answer of the longest one: by the worst latency that is predicted, and by its most tokens, each
+    as long as predicted or as assumed."""
     worst = {
         name: max((seconds for goal, seconds in choice.latency.items() if goal.startswith(name)), default=None)
         for name in ("latency", "ttft", "tpot")
