@@ -18,8 +18,8 @@ def refuse_copies(deployment: Deployment) -> None:
     if deployment.per_machine > 1 and node.kind in ("neuron", "tpu"):
         raise CannotRender(
             f"The plan puts {deployment.per_machine} copies on a {node.machine}; vLLM for {node.chip} starts one on a machine.",
-            remedy="Plan with --limit chip_count=... for machines that hold one copy, or take --to kubernetes or ec2: they start"
-            " each copy with its own chips.",
+            remedy="Plan with --limit chip_count=... for machines that hold one copy, or take --to kubernetes or ec2:"
+            " they start each copy with its own chips.",
         )
 
 

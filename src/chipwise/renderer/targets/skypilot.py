@@ -163,8 +163,8 @@ def _devices(deployment: Deployment) -> list[Yaml]:
 def _resources(deployment: Deployment) -> Object:
     node = deployment.node
     fields: Object = {}
-    nodes = [node, *(one for one in deployment.alternatives if _may_stand_in(deployment, one))]
-    choices = [_choice(deployment, one) for one in nodes]
+    grows = deployment.spot or deployment.form is Form.SERVICE  # only these take another machine in place of the plan's
+    choices = [_choice(deployment, one) for one in (node, *(deployment.alternatives if grows else ()))]
     different = [one for at, one in enumerate(choices) if one not in choices[:at]]
     if len(different) > 1:
         fields["any_of"] = Noted(different, "The plan's first; the others serve as well, and SkyPilot takes what there is.")
@@ -191,11 +191,6 @@ def _resources(deployment: Deployment) -> Object:
     if selected:
         fields["labels"] = Noted({key: re.sub(r"[^a-z0-9_-]", "-", value) for key, value in selected.items()}, "Who pays.")
     return fields
-
-
-def _may_stand_in(deployment: Deployment, node: Node) -> bool:
-    """Only what needs no other image, and for a fleet that may be taken away or a service that grows."""
-    return deployment.spot or deployment.form is Form.SERVICE
 
 
 def _choice(deployment: Deployment, node: Node) -> Object:
