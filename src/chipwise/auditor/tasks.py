@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chipwise.auditor.commands import Word, words_of_text
-from chipwise.auditor.source import Located, Manifest, Sources, line_of, look, whole_number
+from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look, whole_number
 
 _CORES = ("Trainium", "Inferentia", "tpu")  # devices of several cores, a process each
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    chip: str
+    devices: int
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +25,7 @@ class Task:
     nodes: int
     devices: int  # of each node; 0: none, all, or several kinds to choose from
     chip: str  # empty: not known
+    choices: tuple[Choice, ...] = ()  # one of these it gets, and everything else of it must fit each
 
     @property
     def path(self) -> str:
@@ -32,7 +40,31 @@ def tasks_of(sources: Sources) -> Iterator[Task]:
         chip, devices = _accelerators(look(body, "resources", "accelerators"))
         words = tuple(words_of_text(str(body["run"]), line_of(body, "run")))
         nodes = max(1, whole_number(body.get("num_nodes")))
-        yield Task(manifest=manifest, words=words, nodes=nodes, devices=devices, chip=chip)
+        yield Task(manifest=manifest, words=words, nodes=nodes, devices=devices, chip=chip, choices=tuple(_choices(body)))
+
+
+def offered(task: Task) -> Iterator[tuple[Task, tuple[tuple[str, int], ...]]]:
+    """The task with each of the machines that it may get, and where that one is named besides."""
+    if not task.choices:
+        yield task, ()
+    for choice in task.choices:
+        yield replace(task, chip=choice.chip, devices=choice.devices), ((task.path, choice.line),)
+
+
+def _choices(body: Located) -> Iterator[Choice]:
+    """Alternatives of SkyPilot: whole ones under any_of and ordered, or several accelerators of one."""
+    resources = look(body, "resources")
+    alternatives = [*listed(look(resources, "any_of")), *listed(look(resources, "ordered"))]
+    for one in alternatives:
+        chip, devices = _accelerators(look(one, "accelerators"))
+        if chip:
+            yield Choice(chip, devices, line_of(one, "accelerators"))
+    several = look(resources, "accelerators")
+    names = several if isinstance(several, Located) and len(several) > 1 else ()
+    for name in names if not alternatives else ():
+        chip, devices = _accelerators(str(name) if ":" in str(name) else f"{name}:{several[name] or 1}")
+        if chip:
+            yield Choice(chip, devices, line_of(several, name))
 
 
 def settings_of(task: Task) -> Iterator[tuple[str, str, int]]:

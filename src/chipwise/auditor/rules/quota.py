@@ -106,7 +106,8 @@ def _wanted(manifest: Manifest) -> dict[str, int]:
     if manifest.kind == "LeaderWorkerSet":
         pod_count = max(1, whole_number(look(spec, "leaderWorkerTemplate", "size")))
     else:
-        pod_count = max(1, whole_number(look(spec, "parallelism")), whole_number(look(spec, "replicas")))
+        counted = ("parallelism", "replicas", *(("maxReplicaCount",) if manifest.kind == "ScaledJob" else ()))
+        pod_count = max(1, *(whole_number(look(spec, key)) for key in counted))
     groups = next((mapped(look(spec, key)) for key in _REPLICAS if look(spec, key)), {})
     counts = [max(1, whole_number(look(group, "replicas"))) for group in groups.values()]
     for index, pod in enumerate(pods_in(manifest)):
