@@ -5,12 +5,24 @@ from __future__ import annotations
 import re
 
 from chipwise.renderer.deployment import Deployment, Volume
+from chipwise.text import decimal_size
 
 
 def mounted_volumes(deployment: Deployment) -> tuple[Volume, ...]:
     """Directories that are volumes. What lies in an object store is read by the user's program itself; a command that names the
     directory knows files only, so that they must be there."""
     return tuple(one for one in deployment.volumes if one.url is None or _in_command(deployment, one.path))
+
+
+def large_copies(deployment: Deployment, size_bytes: float, largest_bytes: float) -> str:
+    """Machines without a file system between them have a copy each of what they read, of an archive the whole. What is to be
+    said where no disk holds it; empty: it fits."""
+    if size_bytes <= largest_bytes:
+        return ""
+    names = ", ".join(one.path for one in deployment.volumes)
+    machines = "The machine" if deployment.machines == 1 else f"Each of {deployment.machines:,} machines"
+    ends = f"its own disk, which ends at {decimal_size(largest_bytes)}"
+    return f"{machines} would copy {names} ({decimal_size(size_bytes)}) to {ends}."
 
 
 def to_be_filled(deployment: Deployment) -> str:
