@@ -47,12 +47,12 @@ def containers_of(sources: Sources) -> Iterator[Container]:
 
 def _image(words: Sequence[Word]) -> int | None:
     """The first word that is neither an option nor what one is given."""
-    given = False
+    is_value = False
     for index, word in enumerate(words):
-        if given:
-            given = False
+        if is_value:
+            is_value = False
         elif word.text.startswith("-"):
-            given = "=" not in word.text and not _BARE.fullmatch(word.text)
+            is_value = "=" not in word.text and not _BARE.fullmatch(word.text)
         else:
             return index
     return None
@@ -74,8 +74,8 @@ def accelerated_groups(sources: Sources) -> Iterator[TerraformBlock]:
 
 def group_named(text: str) -> str:
     """The group that an argument refers to; empty: none by its name."""
-    found = _GROUP.search(text)
-    return found[1] if found else ""
+    reference = _GROUP.search(text)
+    return reference[1] if reference else ""
 
 
 def has_accelerators(machine: str) -> bool:

@@ -12,7 +12,7 @@ _CORES = ("Trainium", "Inferentia", "tpu")  # devices of several cores, a proces
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OfferedMachine:
     chip: str
     devices: int
     line: int
@@ -25,7 +25,7 @@ class Task:
     nodes: int
     devices: int  # of each node; 0: none, all, or several kinds to choose from
     chip: str  # empty: not known
-    choices: tuple[Choice, ...] = ()  # one of these it gets, and everything else of it must fit each
+    alternatives: tuple[OfferedMachine, ...] = ()  # one of these it gets, and everything else of it must fit each
 
     @property
     def path(self) -> str:
@@ -40,31 +40,33 @@ def tasks_of(sources: Sources) -> Iterator[Task]:
         chip, devices = _accelerators(look(body, "resources", "accelerators"))
         words = tuple(words_of_text(str(body["run"]), line_of(body, "run")))
         nodes = max(1, whole_number(body.get("num_nodes")))
-        yield Task(manifest=manifest, words=words, nodes=nodes, devices=devices, chip=chip, choices=tuple(_choices(body)))
+        yield Task(
+            manifest=manifest, words=words, nodes=nodes, devices=devices, chip=chip, alternatives=tuple(_alternatives(body))
+        )
 
 
 def offered(task: Task) -> Iterator[tuple[Task, tuple[tuple[str, int], ...]]]:
     """The task with each of the machines that it may get, and where that one is named besides."""
-    if not task.choices:
+    if not task.alternatives:
         yield task, ()
-    for choice in task.choices:
-        yield replace(task, chip=choice.chip, devices=choice.devices), ((task.path, choice.line),)
+    for alternative in task.alternatives:
+        yield replace(task, chip=alternative.chip, devices=alternative.devices), ((task.path, alternative.line),)
 
 
-def _choices(body: Located) -> Iterator[Choice]:
-    """Alternatives of SkyPilot: whole ones under any_of and ordered, or several accelerators of one."""
+def _alternatives(body: Located) -> Iterator[OfferedMachine]:
+    """Of SkyPilot: whole ones under any_of and ordered, or more accelerators than one."""
     resources = look(body, "resources")
-    alternatives = [*listed(look(resources, "any_of")), *listed(look(resources, "ordered"))]
-    for one in alternatives:
-        chip, devices = _accelerators(look(one, "accelerators"))
+    entries = [*listed(look(resources, "any_of")), *listed(look(resources, "ordered"))]
+    for item in entries:
+        chip, devices = _accelerators(look(item, "accelerators"))
         if chip:
-            yield Choice(chip, devices, line_of(one, "accelerators"))
-    several = look(resources, "accelerators")
-    names = several if isinstance(several, Located) and len(several) > 1 else ()
-    for name in names if not alternatives else ():
-        chip, devices = _accelerators(str(name) if ":" in str(name) else f"{name}:{several[name] or 1}")
+            yield OfferedMachine(chip, devices, line_of(item, "accelerators"))
+    accelerators = look(resources, "accelerators")
+    names = accelerators if isinstance(accelerators, Located) and len(accelerators) > 1 else ()
+    for name in names if not entries else ():
+        chip, devices = _accelerators(str(name) if ":" in str(name) else f"{name}:{accelerators[name] or 1}")
         if chip:
-            yield Choice(chip, devices, line_of(several, name))
+            yield OfferedMachine(chip, devices, line_of(accelerators, name))
 
 
 def settings_of(task: Task) -> Iterator[tuple[str, str, int]]:

@@ -12,7 +12,7 @@ from chipwise.auditor.terraform import inner, line_inside, text_of
 from chipwise.auditor.workloads import WORKFLOWS
 
 ABOUT = "jobs state how their pods restart, are numbered and are tried again"
-_MANY = 50
+_MANY_PODS = 50
 
 
 def check(sources: Sources) -> Iterator[Finding]:
@@ -127,7 +127,7 @@ def _endless(pod: Pod) -> Iterator[Finding]:
     spec = look(pod.owner.body, "spec")
     spec = look(spec, "jobTemplate", "spec") if pod.owner.kind == "CronJob" else spec
     tries = whole_number(look(spec, "backoffLimit"))
-    if pod.owner.kind in ("Job", "CronJob") and pod.chips and tries >= _MANY and not look(spec, "activeDeadlineSeconds"):
+    if pod.owner.kind in ("Job", "CronJob") and pod.chips and tries >= _MANY_PODS and not look(spec, "activeDeadlineSeconds"):
         yield Finding(
             rule="job-policy",
             weight=Weight.LOW,

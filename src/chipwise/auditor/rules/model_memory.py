@@ -44,8 +44,8 @@ def check(sources: Sources) -> Iterator[Finding]:
             if slices or size:
                 yield from _fits(pod, container, min(slices) if slices else size)
     for task in tasks_of(sources):
-        for one, places in offered(task):
-            yield from _task(one, places)
+        for machine, places in offered(task):
+            yield from _task(machine, places)
         yield from _greedy(task.path, "the task", task.words)
     yield from _started(sources)
     for compose in sources.compose:

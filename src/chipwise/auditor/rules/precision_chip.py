@@ -26,9 +26,9 @@ def check(sources: Sources) -> Iterator[Finding]:
         for container in pod.mains if chips else ():
             yield from _lacking(pod.owner.path, title_of(pod, container), words_of_container(container), chips)
     for task in tasks_of(sources):
-        for one, _ in offered(task):
-            if one.chip:
-                yield from _lacking(task.path, "the task", task.words, chips_named(one.chip))
+        for machine, _ in offered(task):
+            if machine.chip:
+                yield from _lacking(task.path, "the task", task.words, chips_named(machine.chip))
 
 
 def _lacking(path: str, title: str, words: Sequence[Word], chips: Sequence[Chip]) -> Iterator[Finding]:

@@ -58,10 +58,10 @@ def check(sources: Sources) -> Iterator[Finding]:
                 words = words_of_container(service)
                 yield from _split(compose.path, f"service {name}", words, devices, 1, also=(compose.path, line))
     for task in tasks_of(sources):
-        for one, places in offered(task):
-            if one.devices:
-                yield from _split(task.path, "the task", task.words, one.devices, task.nodes, places[0] if places else None)
-                yield from _launchers(one)
+        for machine, places in offered(task):
+            if machine.devices:
+                yield from _split(task.path, "the task", task.words, machine.devices, task.nodes, places[0] if places else None)
+                yield from _launchers(machine)
     for started in containers_of(sources):
         devices = max((int(one.chips or 0) for one in machines_named(started.machine)), default=0) if started.machine else 0
         if devices and has_accelerators(started.machine):

@@ -16,7 +16,7 @@ _RULE = "two-writers"
 ABOUT = "pods that run at once write different files"
 _OUTPUT = re.compile(r"--?(?:o|out|output|output[-_](?:file|path)|save|save[-_]path|dest|destination)")
 _FILE = re.compile(r"(?:/|s3://|gs://)\S*\.[A-Za-z0-9]{1,8}")
-_TOLD = ("OUT", "RESULT", "DEST", "SAVE")  # settings that say where to write
+_OUTPUT_SETTINGS = ("OUT", "RESULT", "DEST", "SAVE")  # settings that say where to write
 _INDEX = ("JOB_COMPLETION_INDEX", "HOSTNAME", "POD_NAME", "RANK", "hostname", "$(date", "`date")
 
 
@@ -92,15 +92,15 @@ def _fanned_out(pod: Pod) -> Iterator[Finding]:
 
 def _consumers(pod: Pod) -> Iterator[Finding]:
     """Jobs of KEDA that run at once and are told the same file; what they take differs, and where they put it does not."""
-    kept = {str(look(one, "name")) for one in listed(pod.spec.get("volumes")) if look(one, "emptyDir") is None}
+    shared_names = {str(look(one, "name")) for one in listed(pod.spec.get("volumes")) if look(one, "emptyDir") is None}
     for container in pod.mains:
         shared = tuple(
             str(look(mount, "mountPath")).rstrip("/") + "/"
             for mount in listed(container.get("volumeMounts"))
-            if str(look(mount, "name")) in kept
+            if str(look(mount, "name")) in shared_names
         )
-        told = [Word(value, line) for name, value, line in variables(container) if name.startswith(_TOLD)]
-        for word in [*told, *_outputs(words_of_container(container))]:
+        settings = [Word(value, line) for name, value, line in variables(container) if name.startswith(_OUTPUT_SETTINGS)]
+        for word in [*settings, *_outputs(words_of_container(container))]:
             if shared and word.text.startswith(shared) and _FILE.fullmatch(word.text) and "$" not in word.text:
                 yield Finding(
                     rule=_RULE,

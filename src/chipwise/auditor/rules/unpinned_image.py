@@ -43,10 +43,10 @@ def check(sources: Sources) -> Iterator[Finding]:
         chosen = str(look(resources, "image_id") or "")
         if chosen.startswith("docker:") and _loose(chosen.removeprefix("docker:")):
             yield _finding(task.path, line_of(resources, "image_id"), f"the task: {chosen} has no fixed version")
-    for container in containers_of(sources):
-        if "$" not in container.image.text and _loose(container.image.text):
-            message = f"{container.block.title} starts {container.image.text}, which has no fixed version"
-            yield _finding(container.block.path, container.image.line, message)
+    for started in containers_of(sources):
+        if "$" not in started.image.text and _loose(started.image.text):
+            message = f"{started.block.title} starts {started.image.text}, which has no fixed version"
+            yield _finding(started.block.path, started.image.line, message)
     for block in (one for one in sources.blocks if holds_containers(one)):
         for number, row in rows_of(sources, block):
             written = _WRITTEN.search(row)

@@ -34,8 +34,8 @@ def weight_notes(software: Software, model: Model | None, form: Form) -> tuple[s
     if model is None or software.engine not in _ENGINES or model.hub is None or model.source != model.hub:
         return ()
     notes = []
-    given = {key for key, _ in software.env} | {key for key, _, _ in software.secrets}
-    if GATED.match(model.hub) and not given & set(_TOKENS):
+    settings = {key for key, _ in software.env} | {key for key, _, _ in software.secrets}
+    if GATED.match(model.hub) and not settings & set(_TOKENS):
         notes.append(
             f"{model.hub} is given to accounts that accepted its terms: accept them on the hub, store a token, and add"
             " `program: {secrets: {HF_TOKEN: NAME/KEY}}` to the workload, or put the weights into the path of a volume."

@@ -131,14 +131,14 @@ def access_point(efs: Any, file_system: str, name: str) -> str:
             if point["RootDirectory"]["Path"] == path and point["LifeCycleState"] in ("creating", "available"):
                 return str(point["AccessPointId"])
     directory = {"Path": path, "CreationInfo": {"OwnerUid": USER, "OwnerGid": USER, "Permissions": "0700"}}
-    made: str = efs.create_access_point(FileSystemId=file_system, RootDirectory=directory, Tags=tag_list())["AccessPointId"]
+    point_id: str = efs.create_access_point(FileSystemId=file_system, RootDirectory=directory, Tags=tag_list())["AccessPointId"]
 
     def is_available() -> bool:
-        (point,) = efs.describe_access_points(AccessPointId=made)["AccessPoints"]
+        (point,) = efs.describe_access_points(AccessPointId=point_id)["AccessPoints"]
         return bool(point["LifeCycleState"] == "available")
 
     wait(f"the access point of {path}", is_available)
-    return made
+    return point_id
 
 
 def on_efs(efs: Any, file_system: str, name: str) -> dict[str, Any]:
