@@ -93,7 +93,7 @@ def _refuse(deployment: Deployment) -> None:
 
 def _usage(deployment: Deployment) -> str:
     """How to start it, and how often."""
-    own = [one.name for one in mounted_volumes(deployment) if one not in _named_volumes(deployment)]
+    own = [one.name for one in mounted_volumes(deployment, custom=True) if one not in _named_volumes(deployment)]
     first = f"Once: mkdir -p {' '.join(own)} && sudo chown {USER}:{USER} {' '.join(own)}\n" if own else ""
     return first + _start(deployment)
 
@@ -144,7 +144,7 @@ def _service(deployment: Deployment) -> Object:
         fields["ports"] = Noted(
             [f"127.0.0.1:{outside}:{software.port}"], "For this machine only: put a proxy with TLS before it."
         )
-    mounts = [_mount(deployment, one) for one in mounted_volumes(deployment)]
+    mounts = [_mount(deployment, one) for one in mounted_volumes(deployment, custom=True)]
     if live(deployment):
         listed: Object = {"type": "bind", "source": f"./{LIST}", "target": f"{FOLDER}/{LIST}", "read_only": True}
         mounts.append(Noted(listed | {"bind": {"create_host_path": False}}, list_reason(deployment)))
@@ -226,7 +226,7 @@ def _mount(deployment: Deployment, volume: Volume) -> Yaml:
 def _named_volumes(deployment: Deployment) -> tuple[Volume, ...]:
     """A fresh volume takes the owner of the image's directory, and only images that we build have one for our user. For
     others, and for data that is brought, a directory of the machine is taken."""
-    return tuple(one for one in mounted_volumes(deployment) if one.name != "data" and deployment.software.built)
+    return tuple(one for one in mounted_volumes(deployment, custom=True) if one.name != "data" and deployment.software.built)
 
 
 def _visible(deployment: Deployment) -> str | None:
