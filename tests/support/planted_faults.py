@@ -12,7 +12,7 @@ from chipwise.api.audit import audit
 from chipwise.auditor.finding import Finding
 
 CORPUS = Path(__file__).resolve().parents[2] / "benchmarks" / "audit_corpus"
-PARTS = ("open", "aside", "later", "last", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+PARTS = ("open", "aside", "later", "last", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 NEAR = 6  # lines: what is missing has no line of its own
 BUILT_PARTS = ("second", "fourth")  # with overlays, whose faults are there only when they are built
 _NO_TOOL = ("templates not rendered: helm is not installed", "patches not applied: neither")  # true, and of this machine

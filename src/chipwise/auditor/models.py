@@ -12,7 +12,7 @@ from chipwise.auditor.tasks import Task, settings_of
 from chipwise.workload.model import registry
 from chipwise.workload.model.registry import Model
 
-_FLAGS = ("--model", "--model-id", "--model_id", "--model-path", "--model_path", "serve")
+MODEL_FLAGS = ("--model", "--model-id", "--model_id", "--model-path", "--model_path", "serve")
 _SETTING = re.compile(r"(?:\w+_)?MODEL(?:_ID|_NAME|_PATH)?")
 _SIZE = re.compile(r"(?<![\w.])(?:(\d+)x)?(\d+(?:\.\d+)?)b(?![a-z0-9])", re.IGNORECASE)
 _FOUR_BITS = ("awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4", "gguf")
@@ -26,12 +26,12 @@ def model_of(pod: Pod, container: Located) -> Word | None:
     """By a flag, else by a setting, else by what the object says."""
     settings = list(variables(container))
     by_object = _of_object(pod, container)
-    return _expanded(value_of(words_of_container(container), _FLAGS), settings) or _set(settings) or by_object
+    return _expanded(value_of(words_of_container(container), MODEL_FLAGS), settings) or _set(settings) or by_object
 
 
 def model_of_task(task: Task) -> Word | None:
     settings = list(settings_of(task))
-    return _expanded(value_of(task.words, _FLAGS), settings)
+    return _expanded(value_of(task.words, MODEL_FLAGS), settings)
 
 
 def _of_object(pod: Pod, container: Located) -> Word | None:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chipwise.auditor.commands import Word, words_of_text
-from chipwise.auditor.source import Located, Manifest, Sources, line_of, look, whole_number
+from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look, whole_number
 
 _CORES = ("Trainium", "Inferentia", "tpu")  # devices of several cores, a process each
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedMachine:
+    chip: str
+    devices: int
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +25,7 @@ class Task:
     nodes: int
     devices: int  # of each node; 0: none, all, or several kinds to choose from
     chip: str  # empty: not known
+    alternatives: tuple[OfferedMachine, ...] = ()  # one of these it gets, and everything else of it must fit each
 
     @property
     def path(self) -> str:
@@ -32,7 +40,33 @@ def tasks_of(sources: Sources) -> Iterator[Task]:
         chip, devices = _accelerators(look(body, "resources", "accelerators"))
         words = tuple(words_of_text(str(body["run"]), line_of(body, "run")))
         nodes = max(1, whole_number(body.get("num_nodes")))
-        yield Task(manifest=manifest, words=words, nodes=nodes, devices=devices, chip=chip)
+        yield Task(
+            manifest=manifest, words=words, nodes=nodes, devices=devices, chip=chip, alternatives=tuple(_alternatives(body))
+        )
+
+
+def offered(task: Task) -> Iterator[tuple[Task, tuple[tuple[str, int], ...]]]:
+    """The task with each of the machines that it may get, and where that one is named besides."""
+    if not task.alternatives:
+        yield task, ()
+    for alternative in task.alternatives:
+        yield replace(task, chip=alternative.chip, devices=alternative.devices), ((task.path, alternative.line),)
+
+
+def _alternatives(body: Located) -> Iterator[OfferedMachine]:
+    """Of SkyPilot: whole ones under any_of and ordered, or more accelerators than one."""
+    resources = look(body, "resources")
+    entries = [*listed(look(resources, "any_of")), *listed(look(resources, "ordered"))]
+    for item in entries:
+        chip, devices = _accelerators(look(item, "accelerators"))
+        if chip:
+            yield OfferedMachine(chip, devices, line_of(item, "accelerators"))
+    accelerators = look(resources, "accelerators")
+    names = accelerators if isinstance(accelerators, Located) and len(accelerators) > 1 else ()
+    for name in names if not entries else ():
+        chip, devices = _accelerators(str(name) if ":" in str(name) else f"{name}:{accelerators[name] or 1}")
+        if chip:
+            yield OfferedMachine(chip, devices, line_of(accelerators, name))
 
 
 def settings_of(task: Task) -> Iterator[tuple[str, str, int]]:

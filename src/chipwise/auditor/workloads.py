@@ -12,6 +12,8 @@ from chipwise.auditor.pods import Pod, pods_of
 from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, mapped, whole_number
 
 _REPLICAS = ("pytorchReplicaSpecs", "xgbReplicaSpecs", "paddleReplicaSpecs")
+WORKFLOWS = ("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow")
+FANNED_OUT = ("withItems", "withSequence", "withParam")  # one run for each item
 REPLICATED = ("Deployment", "StatefulSet", "ReplicaSet", "Rollout")
 
 

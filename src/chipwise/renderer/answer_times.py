@@ -44,15 +44,17 @@ def token_assumed(work: Common, choice: Choice) -> bool:
 
 
 def longest_s(work: Common, choice: Choice) -> float | None:
-    """From request to complete answer of the longest one: by the worst latency that is predicted, and by its most tokens."""
+    """From request to complete answer of the longest one: by the worst latency that is predicted, and by its most tokens, each
+    as long as predicted or as assumed."""
     worst = {
         name: max((seconds for goal, seconds in choice.latency.items() if goal.startswith(name)), default=None)
         for name in ("latency", "ttft", "tpot")
     }
     seconds = [worst["latency"]] if worst["latency"] is not None else []
     tokens = work.output_tokens if isinstance(work, Serve) else None
-    if tokens is not None and worst["tpot"] is not None:
-        seconds.append((worst["ttft"] or 0.0) + worst["tpot"] * _most_tokens(tokens))
+    each = TOKEN_S if token_assumed(work, choice) else worst["tpot"]
+    if tokens is not None and each is not None:
+        seconds.append((worst["ttft"] or 0.0) + each * _most_tokens(tokens))
     return max(seconds) if seconds else None
 
 

@@ -10,6 +10,8 @@ from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.renderer.deployment import Deployment, Form, HandOff
 from chipwise.renderer.describing import describe, labels_of
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.launch.handing import arrives_at
+from chipwise.renderer.launch.weights import handed_repository, repository_note
 from chipwise.renderer.paying_stages import own_machine, stage_notes, stage_service
 from chipwise.renderer.quoting import dns_name
 from chipwise.workload.common import Common
@@ -32,6 +34,7 @@ def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, mode
         name = dns_name(f"{work.name}-{placed.name}", 50)
         choice = own_machine(placed) if placed.per_use else placed.choice
         described = describe(inherited, placed.plan, catalog, models.get(placed.name), choice, name, _teacher(work, stage))
+        described = _handed(described, [giver for giver, taker in work.edges if taker == stage.name])
         used = stage_service(placed) if placed.per_use else None
         deployments.append(replace(described, title=placed.name, namespace=dns_name(work.name), service=used))
     dearest = max(deployments, key=lambda one: one.predicted.usd)
@@ -66,6 +69,18 @@ def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, mode
             latency={},
         ),
     )
+
+
+def _handed(stage: Deployment, givers: list[str]) -> Deployment:
+    """What Triton serves comes from the stage before it, where that is one: nobody else fills a volume in between."""
+    software, model = stage.software, stage.model
+    if software.engine != "triton" or software.is_custom or model is None or len(givers) != 1:
+        return stage
+    handed = handed_repository(software, arrives_at(givers[0]))
+    before, after = repository_note(software, model), repository_note(handed, model)
+    notes = tuple(f"Stage {givers[0]} writes what is served. {after}" if one == before else one for one in stage.notes)
+    volumes = tuple(one for one in stage.volumes if one.name != "models")
+    return replace(stage, software=handed, notes=notes, volumes=volumes)
 
 
 def _teacher(work: Pipeline, stage: Common) -> Learning | None:

@@ -64,6 +64,8 @@ def software_of(request: SoftwareRequest, rows: Sequence[ImageRow]) -> Software:
     engine = purpose if purpose in _ENGINES else ""
     answers = request.form is Form.SERVICE and purpose != "ffmpeg"  # encoders take streams and give streams: nobody calls them
     port, health = _ENGINES.get(purpose, (8000, "/health")) if answers else (None, None)
+    if answers and purpose == "triton" and request.model is not None and program.command is None:
+        health = f"/v2/models/{request.model.served}/ready"  # the server alone is ready with no model at all
     built = program.image is None and not engine and purpose not in ("jupyter", "blender", "ffmpeg")
     base = f"{row.image}:{row.tag}"
     command = program.command or (*_usual(request, purpose, program.port or port), *_ending(request, purpose, row.version))

@@ -189,6 +189,7 @@ def test_a_machine_of_a_first_tutorial() -> None:
         ("unencrypted-disk", 4),
         ("broad-rights", 13),
         ("open-network", 16),
+        ("unpinned-image", 9),  # the container that its script starts
     }
 
 

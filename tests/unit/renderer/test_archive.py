@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from chipwise.api.render import RenderRequest, deployment_of
 from chipwise.auditor.auditing import audit
 from chipwise.files.source import read_text
 from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.archive import archive_words
 from chipwise.renderer.layout import independent, meets, pods
 from chipwise.renderer.named_targets import files, target
@@ -142,3 +145,27 @@ def test_the_price_of_a_file_system_for_the_archive_is_said() -> None:
     [volume] = [volume for volume in planned().volumes if volume.shared]
     written = next(file.text for file in target("kubernetes").render(planned()) if file.path == "namespace.yaml")
     assert f"EFS takes about ${volume.size_bytes / 1e9 * 0.3:,.0f} a month" in written
+
+
+def held(terabytes: float) -> Deployment:
+    what = planned()
+    volumes = tuple(replace(one, size_bytes=terabytes * 1e12) if one.name == "data" else one for one in what.volumes)
+    return replace(what, volumes=volumes, node=replace(what.node, disk_bytes=None, share=1.0))
+
+
+def test_an_archive_that_no_disk_holds_is_not_copied_to_one() -> None:
+    """Before, each of the machines got the largest disk that there is, and a copy that filled it."""
+    with pytest.raises(CannotRender, match="would copy /data"):
+        target("ec2").render(held(70))
+    assert target("ec2").render(held(3))
+
+
+def test_terraform_gives_such_an_archive_a_node_pool_whose_disks_hold_images() -> None:
+    pytest.importorskip("hcl2")
+    made = {file.path: file.text for file in target("terraform").render(held(70))}
+    assert {path.partition("/")[0] for path in made} == {"eks"}
+    assert "would copy /data" in made["eks/main.tf"]
+    sizes = [int(size) for size in re.findall(r"volume_size\s*=\s*(\d+)", made["eks/main.tf"])]
+    assert sizes
+    assert max(sizes) <= 500
+    assert "main.tf" in {file.path for file in target("terraform").render(held(3))}

@@ -20,6 +20,7 @@ from chipwise.renderer.deployment import Form, Model, Node, Software
 from chipwise.renderer.encoders import poolers
 from chipwise.renderer.launch.health import check_words
 from chipwise.renderer.launch.shards import MOST_ANSWERED_BYTES, shards
+from chipwise.renderer.launch.weights import weight_notes
 from chipwise.renderer.software import SoftwareRequest, software_of
 from chipwise.renderer.targets import kubernetes
 from chipwise.renderer.yaml_text import plain
@@ -100,6 +101,16 @@ def test_processors_compute_32_bits_by_tei_and_16_by_vllm() -> None:
 
 def test_numbers_that_neither_computes_stay_with_triton() -> None:
     assert chosen(model=replace(BGE, precision="int8")).engine == "triton"
+
+
+def test_triton_is_ready_when_the_model_is_and_it_is_said_who_puts_it_there() -> None:
+    """The server alone is ready with no model at all, and a rollout would put it in place of one that answers."""
+    model = replace(BGE, precision="int8")
+    software = chosen(model=model)
+    assert software.health == f"/v2/models/{model.served}/ready"
+    [note] = weight_notes(software, model, Form.SERVICE)
+    assert "/models must hold" in note
+    assert weight_notes(replace(software, is_custom=True), model, Form.SERVICE) == ()
 
 
 def test_a_batch_goes_through_vllm_with_arguments_of_its_release() -> None:

@@ -9,6 +9,7 @@ import yaml
 from chipwise.renderer.deployment import Deployment, HandOff
 from chipwise.renderer.launch.handing import arrives_at, leaves_from, written_by
 from chipwise.renderer.named_targets import files, target
+from deployments import on_few_offers
 from fixed_deployments import CASES, PIPELINE
 
 SUMMARIES = replace(CASES["batch"], name="news-summarise", title="Summarise all", namespace="news", purchase="on-demand")
@@ -45,3 +46,16 @@ def test_slurm_binds_one_directory_at_both_ends() -> None:
     assert '"$STORE/hand-offs/summarise-all-learn:/data/answers"' in made["summarise-all.sbatch"]
     assert '"$STORE/hand-offs/summarise-all-learn:/hand-offs/in/summarise-all"' in made["learn.sbatch"]
     assert "HAND_OFFS_IN=/hand-offs/in" in made["learn.sbatch"]
+
+
+def test_triton_serves_what_the_stage_before_it_leaves() -> None:
+    """Nobody else fills a volume in between."""
+    planned = on_few_offers("pipeline")
+    served = next(one for one in planned.stages if one.software.engine == "triton")
+    [given] = [one for one in planned.hand_offs if one.target == served.title]
+    folder = arrives_at(given.source)
+    assert f"--model-repository={folder}" in served.software.command
+    assert "models" not in [one.name for one in served.volumes]
+    assert any(given.source in note and folder in note for note in served.notes)
+    [workflow] = [text for path, text in texts("argo", planned).items() if path.endswith("workflow.yaml") and folder in text]
+    assert f"path: {folder}" in workflow, "that is where it arrives"

@@ -11,7 +11,8 @@ import yaml
 from chipwise.planner.values.split import Runs
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
-from chipwise.renderer.targets.skypilot import accelerator, render
+from chipwise.renderer.launch.sky_chips import accelerator
+from chipwise.renderer.targets.skypilot import render
 from fixed_deployments import AZURE, BATCH, DEVICE, HPC, NEURON, NOTEBOOKS, PIPELINE, SERVE, TPU, TRAIN
 
 
@@ -27,6 +28,47 @@ def task(what: Deployment) -> dict[str, Any]:
 )
 def test_chips_have_skypilots_names(what: Deployment, named: str | None) -> None:
     assert accelerator(what.node, what.node.chips) == named
+
+
+@pytest.mark.parametrize(
+    ("machine", "chip", "chips", "named"),
+    [
+        ("ct6e-standard-1t", "TPU-v6e", 1, "tpu-v6e-1:1"),
+        ("ct5lp-hightpu-4t", "TPU-v5e", 4, "tpu-v5litepod-4:1"),
+        ("ct5p-hightpu-4t", "TPU-v5p", 4, "tpu-v5p-8:1"),
+        ("tpu-v5p-16", "TPU-v5p", 8, "tpu-v5p-16:1"),
+    ],
+)
+def test_machines_of_tpus_are_rented_by_the_names_of_their_slices(machine: str, chip: str, chips: int, named: str) -> None:
+    """A type of machine that it does not know ends the whole task as it is read, whatever stands beside it."""
+    assert accelerator(replace(TPU.node, machine=machine, chip=chip, chips=chips), chips) == named
+
+
+def on_a_tpu(chips: int = 1, each: int = 1) -> Deployment:
+    node = replace(TPU.node, machine=f"ct6e-standard-{chips}t", chip="TPU-v6e", chips=chips)
+    software = replace(SERVE.software, image="vllm/vllm-tpu:v0.26.0")
+    same = replace(node, machine=f"tpu-v6e-{chips}")
+    return replace(SERVE, node=node, chips_each=each, software=software, alternatives=(same,))
+
+
+def test_an_image_runs_on_a_tpu_by_docker_because_skypilot_starts_none_there() -> None:
+    made = task(on_a_tpu())
+    assert "image_id" not in made["resources"]
+    assert made["resources"]["accelerators"] == "tpu-v6e-1:1", "one chip, once"
+    words = made["run"].replace("\\\n", " ").split()
+    start = words.index("docker")
+    assert words[start - 2 : start + 2] == ["sudo", "--preserve-env", "docker", "run"]
+    assert "--privileged" in words
+    image = words.index("vllm/vllm-tpu:v0.26.0")
+    assert words[image - 1 : image + 2] == ["vllm", "vllm/vllm-tpu:v0.26.0", "serve"]
+    assert {words[at + 1] for at, word in enumerate(words) if word == "--env"} >= set(made["envs"])
+    assert "/models:/models" in words
+
+
+@pytest.mark.parametrize("what", [on_a_tpu(4, 1), replace(SERVE, node=replace(NEURON.node, chips=6), chips_each=2)])
+def test_copies_that_the_engine_does_not_deal_chips_to_are_refused(what: Deployment) -> None:
+    with pytest.raises(CannotRender, match="starts one on a machine"):
+        render(what)
 
 
 def test_spot_jobs_recover_and_may_take_what_there_is() -> None:

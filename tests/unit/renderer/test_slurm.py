@@ -109,18 +109,29 @@ def ran(folder: Path, what: Deployment, **given: str) -> list[str]:
     """What the program is given: its setting HF_HOME, then its words. srun and apptainer are stand-ins."""
     programs = {
         "srun": 'shift $(($# - 3)); exec "$@"',
-        "apptainer": 'while [ "$1" != image ]; do shift; done; shift; exec "$@"',
+        "apptainer": 'while [ "$1" != image ]; do if [ "$1" = --home ]; then export HOME=$2; fi; shift; done; shift; exec "$@"',
         "solve": 'printf "%s\\n" "$HF_HOME" "$@"',
+        "look": 'stat -c %a "$HOME"; touch "$HOME/kernel"; rm -r "$HOME"; echo "$HOME"',
     }
     for name, body in programs.items():
         (folder / name).write_text(f"#!/bin/bash\n{body}\n")
         (folder / name).chmod(0o755)
     (folder / "image").touch()
-    env = {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_SUBMIT_DIR": str(folder), "SLURM_CPUS_PER_TASK": "1", **given}
+    usual = {"SLURM_SUBMIT_DIR": str(folder), "SLURM_CPUS_PER_TASK": "1", "SLURM_JOB_ID": f"7-{os.getpid()}"}
+    env = {"PATH": f"{folder}:{os.environ['PATH']}", **usual, **given}
     done = subprocess.run(
         ["bash", "-c", text(what)], cwd=folder, env=env, capture_output=True, text=True, check=True, timeout=20
     )
     return done.stdout.splitlines()
+
+
+def test_a_container_has_a_home_that_can_be_written_to_and_is_not_the_users(tmp_path: Path) -> None:
+    """Images are read-only, and compilers of kernels keep what they make in the home of whoever runs them."""
+    software = replace(HPC.software, command=("look",), is_custom=True, framework="none")
+    what = replace(HPC, software=software, machines=1, runs=1, split=Runs(at_once=1, chips_each=1))
+    rights, home = ran(tmp_path, what, IMAGE="image", STORE=str(tmp_path / "store"), HOME=str(tmp_path / "mine"))
+    assert rights == "700"
+    assert home.startswith("/tmp/"), "the node's own disk, which is there in every container"
 
 
 def test_what_is_installed_finds_its_folders_where_they_are(tmp_path: Path) -> None:

@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 import yaml
 
+from chipwise.api.render import RenderRequest, deployment_of
+from chipwise.renderer.answer_times import TOKEN_S
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.health import start_seconds, waited_for
 from chipwise.renderer.launch.timing import drain_seconds, grace_seconds, progress_seconds, ready_seconds, rollout_seconds
 from chipwise.renderer.named_targets import files, target
+from deployments import EXAMPLES, few_session
 from deployments import on_few_offers as deployment
 from fixed_deployments import CASES
+from once_in_run import once_in_run
 
 SERVE, WIDE, SMALL = CASES["serve"], CASES["wide"], CASES["small"]
 LONG = replace(SERVE, predicted=replace(SERVE.predicted, longest_s=2048 * 0.114))
@@ -107,6 +111,23 @@ def test_the_longest_answer_is_by_tokens() -> None:
     each = max(value for goal, value in planned.predicted.latency.items() if goal.startswith("tpot"))
     assert planned.predicted.longest_s is not None
     assert planned.predicted.longest_s >= 1024 * each, "output_tokens.max of the example"
+
+
+def test_a_goal_for_the_first_token_alone_cuts_no_long_answer_off() -> None:
+    text = """\
+kind: serve
+name: first-token
+model: llama-3.1-8b
+arrival: {rate: 2 req/s}
+input_tokens: {mean: 800, max: 6000}
+output_tokens: {mean: 250, max: 2048}
+goals: {ttft: {p95: 1s}, objective: cost}
+limits: {clouds: [aws], interruptible: false}
+"""
+    path = str(EXAMPLES / "serve" / "workload.yaml")
+    planned = once_in_run(("first token",), lambda: deployment_of(few_session(), path, RenderRequest(text=text)))
+    assert {goal.partition(" ")[0] for goal in planned.predicted.latency} == {"ttft"}
+    assert drain_seconds(planned.predicted.longest_s) >= 2048 * TOKEN_S
 
 
 @pytest.mark.parametrize("planned", [LONG, WIDE, CASES["serve"]], ids=["long", "wide", "serve"])

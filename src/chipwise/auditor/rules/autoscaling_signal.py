@@ -9,6 +9,7 @@ from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, pods_of
 from chipwise.auditor.sagemaker import variants_of
 from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look
+from chipwise.auditor.started import accelerated_groups, group_named
 from chipwise.auditor.terraform import inner, line_inside, text_of
 
 ABOUT = "services on accelerators scale by their requests, not by their processors"
@@ -24,6 +25,7 @@ def check(sources: Sources) -> Iterator[Finding]:
     places = {(posixpath.dirname(pod.owner.path), pod.owner.namespace) for pod in pods_of(sources) if pod.chips}
     workloads = {(one.namespace, one.name) for one in sources.manifests if one.kind not in _SCALERS}
     yield from _endpoints(sources)
+    yield from _groups(sources)
     for pod in pods_of(sources, partial=True):
         if pod.owner.kind == "InferenceService" and pod.chips:
             yield from _served(pod)
@@ -42,6 +44,25 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what=f"{manifest.title} scales a service on accelerators by processors or memory alone",
                 fix="Scale by running or waiting requests (KEDA with Prometheus, or a Pods metric).",
             )
+
+
+def _groups(sources: Sources) -> Iterator[Finding]:
+    """Groups of machines in Terraform."""
+    names = {group.labels[1] for group in accelerated_groups(sources)}
+    for block in sources.blocks if names else ():
+        if group_named(str(block.body.get("autoscaling_group_name"))) not in names:
+            continue
+        for settings in inner(block.body, "target_tracking_configuration"):
+            metrics = inner(settings, "predefined_metric_specification")
+            if {text_of(one.get("predefined_metric_type")) for one in metrics} == {"ASGAverageCPUUtilization"}:
+                yield Finding(
+                    rule="autoscaling-signal",
+                    weight=Weight.MEDIUM,
+                    path=block.path,
+                    line=line_inside(sources, block, "predefined_metric_type"),
+                    what=f"{block.title} scales machines with accelerators by their processors alone",
+                    fix="Use ALBRequestCountPerTarget, or a metric of the requests in work.",
+                )
 
 
 def _endpoints(sources: Sources) -> Iterator[Finding]:

@@ -9,10 +9,10 @@ from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, is_spot, pods_of, variables, words_of
 from chipwise.auditor.source import Sources, line_of, look, mapped, whole_number
 from chipwise.auditor.terraform import inner, line_inside, text_of
+from chipwise.auditor.workloads import WORKFLOWS
 
 ABOUT = "jobs state how their pods restart, are numbered and are tried again"
-_MANY = 50
-_WORKFLOWS = ("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow")
+_MANY_PODS = 50
 
 
 def check(sources: Sources) -> Iterator[Finding]:
@@ -78,6 +78,17 @@ def _resources(sources: Sources, kind: str) -> Iterator[Resource]:
 def _numbered(pod: Pod) -> Iterator[Finding]:
     """Only an Indexed Job numbers its pods."""
     spec = look(pod.owner.body, "spec")
+    if pod.owner.kind == "JobSet":
+        for job in pod.above:
+            if job.get("completionMode") == "NonIndexed":
+                yield Finding(
+                    rule="job-policy",
+                    weight=Weight.HIGH,
+                    path=pod.owner.path,
+                    line=line_of(job, "completionMode"),
+                    what=f"{pod.owner.title} has pods without numbers, and so without the names by which they find each other",
+                    fix="Leave completionMode out: JobSet sets Indexed.",
+                )
     if pod.owner.kind not in ("Job", "CronJob"):
         return
     spec = look(spec, "jobTemplate", "spec") if pod.owner.kind == "CronJob" else spec
@@ -116,7 +127,7 @@ def _endless(pod: Pod) -> Iterator[Finding]:
     spec = look(pod.owner.body, "spec")
     spec = look(spec, "jobTemplate", "spec") if pod.owner.kind == "CronJob" else spec
     tries = whole_number(look(spec, "backoffLimit"))
-    if pod.owner.kind in ("Job", "CronJob") and pod.chips and tries >= _MANY and not look(spec, "activeDeadlineSeconds"):
+    if pod.owner.kind in ("Job", "CronJob") and pod.chips and tries >= _MANY_PODS and not look(spec, "activeDeadlineSeconds"):
         yield Finding(
             rule="job-policy",
             weight=Weight.LOW,
@@ -140,7 +151,8 @@ def _gives_up(pod: Pod) -> Iterator[Finding]:
             what=f"{pod.owner.title} runs on spot machines and gives up with the first that is taken away",
             fix="Set maxRestarts to 6 or more, or a rule that restarts without counting (RestartJobSetAndIgnoreMaxRestarts).",
         )
-    if pod.owner.kind != "Job" or not is_spot(pod.spec) or look(spec, "podFailurePolicy"):
+    spec = look(spec, "jobTargetRef") if pod.owner.kind == "ScaledJob" else spec
+    if pod.owner.kind not in ("Job", "ScaledJob") or not is_spot(pod.spec) or look(spec, "podFailurePolicy"):
         return
     if str(look(spec, "backoffLimit")) == "0" and not look(spec, "backoffLimitPerIndex"):
         yield Finding(
@@ -169,7 +181,7 @@ def _elastic(pod: Pod) -> Iterator[Finding]:
 
 def _tried_again(pod: Pod) -> Iterator[Finding]:
     """Argo gives a step up that lost its machine, unless a strategy says otherwise."""
-    if pod.owner.kind not in _WORKFLOWS or not is_spot(pod.spec):
+    if pod.owner.kind not in WORKFLOWS or not is_spot(pod.spec):
         return
     spec = look(pod.owner.body, "spec")
     spec = look(spec, "workflowSpec") if pod.owner.kind == "CronWorkflow" else spec

@@ -54,7 +54,9 @@ def _settings(sources: Sources) -> Iterator[Finding]:
     for manifest in sources.manifests:
         target = look(manifest.body, "spec", "scaleTargetRef")
         place = (str(look(target, "kind") or "Deployment"), manifest.namespace, str(look(target, "name")))
-        if manifest.kind != "ScaledObject" or place not in pods:
+        if manifest.kind == "ScaledJob":
+            place = (manifest.kind, manifest.namespace, manifest.name)
+        if manifest.kind not in ("ScaledObject", "ScaledJob") or place not in pods:
             continue
         containers = pods[place].mains
         setting_names = {str(look(one, "name")) for main in containers for one in listed(main.get("env"))}

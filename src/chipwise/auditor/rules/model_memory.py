@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 
 from chipwise.auditor.commands import TENSOR, Number, Word, number_of, value_of, words_of_container
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.hardware import chips_for, chips_named, machines_for
-from chipwise.auditor.models import known, model_of, model_of_task, weight_bytes
+from chipwise.auditor.hardware import chips_for, chips_named, machines_for, machines_named
+from chipwise.auditor.models import MODEL_FLAGS, known, model_of, model_of_task, weight_bytes
 from chipwise.auditor.pods import Pod, chips_of, pods_of, title_of, variables
 from chipwise.auditor.source import Located, Sources, mapped
-from chipwise.auditor.tasks import Task, tasks_of
+from chipwise.auditor.started import containers_of, has_accelerators
+from chipwise.auditor.tasks import Task, offered, tasks_of
 from chipwise.auditor.workloads import group_of
 from chipwise.text import gib
 from chipwise.workload.model.decoder import DecoderShape
@@ -43,8 +44,10 @@ def check(sources: Sources) -> Iterator[Finding]:
             if slices or size:
                 yield from _fits(pod, container, min(slices) if slices else size)
     for task in tasks_of(sources):
-        yield from _task(task)
+        for machine, places in offered(task):
+            yield from _task(machine, places)
         yield from _greedy(task.path, "the task", task.words)
+    yield from _started(sources)
     for compose in sources.compose:
         for name, service in mapped(compose.body.get("services")).items():
             if isinstance(service, Located):
@@ -58,17 +61,35 @@ def _greedy(path: str, title: str, words: Sequence[Word]) -> Iterator[Finding]:
         yield Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=share.line, what=message, fix="Set 0.95 or less.")
 
 
-def _task(task: Task) -> Iterator[Finding]:
-    """Of a command that serves; a program that trains holds more, and splits it in ways that no flag tells."""
+def _started(sources: Sources) -> Iterator[Finding]:
+    """Of containers that machines start by themselves."""
+    for container in containers_of(sources):
+        machines = machines_named(container.machine) if has_accelerators(container.machine) else ()
+        room = max(((one.chips or 0) * (one.chip_memory_bytes or 0.0) for one in machines), default=0.0) * _DEFAULT_SHARE
+        name = value_of(container.words, MODEL_FLAGS)
+        weights = weight_bytes(container.words, name.text) if name and "$" not in name.text else 0.0
+        if name and room and weights > room:
+            place = f"a {container.machine} offers {room / 2**30:.0f}"
+            message = f"{container.block.title}: weights of {name.text} take {gib(weights, 0)}, and {place}"
+            yield Finding(rule=_RULE, weight=Weight.HIGH, path=container.block.path, line=name.line, what=message, fix=_FIX)
+
+
+def _task(task: Task, places: tuple[tuple[str, int], ...] = ()) -> Iterator[Finding]:
+    """Of a command that serves; a program that trains holds more, and splits it in ways that no flag tells. One whose weights
+    alone are more than all devices together does neither."""
     sizes = [chip.memory_bytes or 0.0 for chip in chips_named(task.chip)] if task.chip else []
     name, split = model_of_task(task), number_of(task.words, TENSOR)
-    if not name or not sizes or not all(sizes) or not any(word.text in _SERVING for word in task.words):
+    if not name or not sizes or not all(sizes):
+        return
+    if not any(word.text in _SERVING for word in task.words) and not places:
         return
     usable = max(sizes) * task.devices * task.nodes * _DEFAULT_SHARE
     weights = weight_bytes(task.words, name.text)
     if weights > usable and (not split or split.value <= task.devices or weights > max(sizes) * split.value):
         message = f"the task: weights of {name.text} take {gib(weights, 0)}, and its devices offer {usable / 2**30:.0f}"
-        yield Finding(rule=_RULE, weight=Weight.HIGH, path=task.path, line=name.line, what=message, fix=_FIX)
+        if places:
+            message += f" where it gets {task.devices} x {task.chip}"
+        yield Finding(rule=_RULE, weight=Weight.HIGH, path=task.path, line=name.line, what=message, fix=_FIX, also=places)
 
 
 def _fits(pod: Pod, container: Located, size: float) -> Iterator[Finding]:

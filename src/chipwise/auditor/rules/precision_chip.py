@@ -9,7 +9,7 @@ from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.hardware import chips_for, chips_named
 from chipwise.auditor.pods import pods_of, title_of
 from chipwise.auditor.source import Sources
-from chipwise.auditor.tasks import tasks_of
+from chipwise.auditor.tasks import offered, tasks_of
 from chipwise.catalog.chip import Chip, ChipKind, Precision
 
 ABOUT = "chips have units for the number formats that a command names"
@@ -26,8 +26,9 @@ def check(sources: Sources) -> Iterator[Finding]:
         for container in pod.mains if chips else ():
             yield from _lacking(pod.owner.path, title_of(pod, container), words_of_container(container), chips)
     for task in tasks_of(sources):
-        if task.chip:
-            yield from _lacking(task.path, "the task", task.words, chips_named(task.chip))
+        for machine, _ in offered(task):
+            if machine.chip:
+                yield from _lacking(task.path, "the task", task.words, chips_named(machine.chip))
 
 
 def _lacking(path: str, title: str, words: Sequence[Word], chips: Sequence[Chip]) -> Iterator[Finding]:

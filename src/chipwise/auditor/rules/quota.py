@@ -82,20 +82,19 @@ def _replicas(manifest: Manifest) -> Iterator[Finding]:
     """A service of Ray that is to grow beyond the devices that its cluster may have."""
     spec = manifest.body.get("spec")
     text, line = str(look(spec, "serveConfigV2") or ""), line_of(spec, "serveConfigV2")
-    most, split = _MOST.search(text), _SPLIT.search(text)
+    maximum, split = _MOST.search(text), _SPLIT.search(text)
     groups = listed(look(spec, "rayClusterConfig", "workerGroupSpecs"))
-    if manifest.kind != "RayService" or not most or len(_MOST.findall(text)) > 1 or not groups:
+    if manifest.kind != "RayService" or not maximum or len(_MOST.findall(text)) > 1 or not groups:
         return
     devices = 0
     for pod in pods_in(manifest):
         group = next((one for one in reversed(pod.above) if "maxReplicas" in one), None)
         devices += whole_number(look(group, "maxReplicas")) * sum(pod.chips.values())
-    wanted = int(most[1]) * int(split[1] if split else 1)
+    wanted = int(maximum[1]) * int(split[1] if split else 1)
     if devices and wanted > devices:
-        place = line + text.count("\n", 0, most.start(1)) + 1
-        message = (
-            f"{manifest.title} may have {most[1]} replicas of {wanted // int(most[1])} devices, and its workers have {devices}"
-        )
+        place = line + text.count("\n", 0, maximum.start(1)) + 1
+        each = wanted // int(maximum[1])
+        message = f"{manifest.title} may have {maximum[1]} replicas of {each} devices, and its workers have {devices}"
         fix = "Raise maxReplicas of the worker group, or lower max_replicas: those above wait forever."
         yield Finding(rule="quota", weight=Weight.MEDIUM, path=manifest.path, line=place, what=message, fix=fix)
 
@@ -106,7 +105,8 @@ def _wanted(manifest: Manifest) -> dict[str, int]:
     if manifest.kind == "LeaderWorkerSet":
         pod_count = max(1, whole_number(look(spec, "leaderWorkerTemplate", "size")))
     else:
-        pod_count = max(1, whole_number(look(spec, "parallelism")), whole_number(look(spec, "replicas")))
+        counted = ("parallelism", "replicas", *(("maxReplicaCount",) if manifest.kind == "ScaledJob" else ()))
+        pod_count = max(1, *(whole_number(look(spec, key)) for key in counted))
     groups = next((mapped(look(spec, key)) for key in _REPLICAS if look(spec, key)), {})
     counts = [max(1, whole_number(look(group, "replicas"))) for group in groups.values()]
     for index, pod in enumerate(pods_in(manifest)):

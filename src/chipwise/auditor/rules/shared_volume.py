@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, pods_of
-from chipwise.auditor.source import Manifest, Sources, line_of, listed, look
-from chipwise.auditor.workloads import copies, scaled_names
+from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, walk
+from chipwise.auditor.workloads import FANNED_OUT, WORKFLOWS, copies, scaled_names
 
 ABOUT = "volumes that several machines use can be attached to several"
 _RULE = "shared-volume"
@@ -30,6 +30,9 @@ def check(sources: Sources) -> Iterator[Finding]:
             yield from _several_machines(
                 manifest.path, f"{manifest.title}: claim {look(template, 'metadata', 'name')}", look(template, "spec"), classes
             )
+    for pod in pods_of(sources):
+        if pod.owner.kind in WORKFLOWS:
+            yield from _of_one_step(pod)
     scaled, by_name = scaled_names(sources), {(one.namespace, one.name): one for one in claims}
     for pod in pods_of(sources, partial=True):
         if copies(pod, scaled) > 1:
@@ -46,6 +49,25 @@ def _several_machines(path: str, title: str, spec: object, classes: dict[str, st
         message = f"{title} asks for {', '.join(sorted(modes & _WORDS))}, which disks of {name} do not have"
         fix = "Use a class of a file system (EFS, FSx, Filestore), or ReadWriteOnce with one pod."
         yield Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line_of(spec, "accessModes"), what=message, fix=fix)
+
+
+def _of_one_step(pod: Pod) -> Iterator[Finding]:
+    """A claim of one machine that Argo makes for a workflow, and a template that runs once for each item with it."""
+    name = pod.spec.get("name")
+    fans = [one for one in walk(pod.owner.body) if one.get("template") == name and any(key in one for key in FANNED_OUT)]
+    mounted = {str(look(mount, "name")) for main in pod.mains for mount in listed(main.get("volumeMounts"))}
+    for claim in listed(look(pod.owner.body, "spec", "volumeClaimTemplates")) if name and fans else ():
+        modes = {str(mode) for mode in listed(look(claim, "spec", "accessModes"))}
+        if str(look(claim, "metadata", "name")) in mounted and modes and not modes & _WORDS:
+            yield Finding(
+                rule=_RULE,
+                weight=Weight.MEDIUM,
+                path=pod.owner.path,
+                line=line_of(look(claim, "spec"), "accessModes"),
+                what=f"{pod.owner.title} runs {name} once for each item, and its claim is attached to one machine",
+                fix="Use ReadWriteMany on a file system (EFS, FSx, Filestore), or hand files over as artifacts.",
+                also=((pod.owner.path, line_of(fans[0])),),
+            )
 
 
 def _one_machine(pod: Pod, claims: Mapping[tuple[str, str], Manifest]) -> Iterator[Finding]:

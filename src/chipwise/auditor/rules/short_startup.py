@@ -14,13 +14,17 @@ from chipwise.auditor.models import START_S, loading_seconds, model_of, model_of
 from chipwise.auditor.pods import Pod, chips_of, pods_of, title_of
 from chipwise.auditor.sagemaker import variants_of
 from chipwise.auditor.source import Located, Manifest, Sources, line_of, look, mapped, whole_number
+from chipwise.auditor.started import accelerated_groups
 from chipwise.auditor.tasks import Task, tasks_of
+from chipwise.auditor.terraform import line_inside, text_of
 
 ABOUT = "probes and rollouts wait until a model is loaded"
 _RULE = "short-startup"
 _KINDS = {"deployment": "Deployment", "deploy": "Deployment", "statefulset": "StatefulSet", "sts": "StatefulSet"}
 _ROLLOUT = re.compile(r"kubectl\s[^\n]*?rollout\s+status\s+(\w+)[/\s]([\w.-]+)[^\n]*?--timeout[=\s]+(\d+)([smh])")
 _SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_SERVED = re.compile(r"^\s*(?:model_source|model_id|model):\s*['\"]?([\w./-]+)", re.MULTILINE)
+GROUP_S = 180  # a machine starts, and pulls an image of ten gigabytes
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -43,6 +47,15 @@ def check(sources: Sources) -> Iterator[Finding]:
     yield from _watched(sources)
     for task in tasks_of(sources):
         yield from _replica(task)
+    for manifest in sources.manifests:
+        if manifest.kind == "RayService":
+            yield from _ray(manifest)
+    for group in accelerated_groups(sources):
+        grace = text_of(group.body.get("health_check_grace_period"))
+        if text_of(group.body.get("health_check_type")) == "ELB" and grace.isdecimal() and int(grace) < GROUP_S:
+            message = f"{group.title} judges a machine with accelerators after {grace} s, before its image is there"
+            fix = f"Set health_check_grace_period to {2 * GROUP_S} or more: those that are not ready are replaced, without an end."
+            yield _finding(group.path, line_inside(sources, group, "health_check_grace_period"), message, fix)
     for compose in sources.compose:
         yield from _awaited(compose)
     for variant in variants_of(sources):
@@ -50,6 +63,19 @@ def check(sources: Sources) -> Iterator[Finding]:
             message = f"{variant.title} gives its container {variant.startup_s} s, and loading takes at least {need:.0f} s"
             fix = f"Set container_startup_health_check_timeout_in_seconds to {_round(need)} or more (3600 at most)."
             yield _finding(variant.path, variant.startup_line, message, fix)
+
+
+def _ray(manifest: Manifest) -> Iterator[Finding]:
+    """KubeRay begins a second cluster when the first is not healthy in time, and so on."""
+    spec = manifest.body.get("spec")
+    models = _SERVED.findall(str(look(spec, "serveConfigV2") or ""))
+    need = max((loading_seconds((), name) for name in models), default=START_S)
+    for key in ("deploymentUnhealthySecondThreshold", "serviceUnhealthySecondThreshold"):
+        seconds = whole_number(look(spec, key))
+        if seconds and seconds <= need:
+            message = f"{manifest.title} gives its cluster {seconds} s, and loading takes at least {need:.0f} s"
+            yield _finding(manifest.path, line_of(spec, key), message, f"Set {key} to {_round(need) + 300} or more.")
+            return
 
 
 def _probe(pod: Pod, container: Located) -> Iterator[Finding]:

@@ -84,6 +84,11 @@ def check(sources: Sources) -> Iterator[Finding]:
                     line = line_inside(sources, block, "disk_size_gb")
                     yield _finding(block.path, line, f"{block.title} leaves machines with accelerators a small disk")
         kind = block.labels[0] if block.labels and block.type == "resource" else ""
+        if kind == "aws_launch_template" and accelerated(text_of(block.body.get("instance_type"))):
+            disks = [one for mapping in inner(block.body, "block_device_mappings") for one in inner(mapping, "ebs")]
+            if disks and not any(_large(one.get("volume_size")) for one in disks):
+                message = f"{block.title} leaves machines with accelerators a small disk"
+                yield _finding(block.path, line_inside(sources, block, "volume_size"), message)
         if kind == "aws_instance" and accelerated(text_of(block.body.get("instance_type"))):
             disks = inner(block.body, "root_block_device")
             if not inner(block.body, "launch_template") and not any(_large(one.get("volume_size")) for one in disks):

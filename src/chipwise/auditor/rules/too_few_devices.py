@@ -20,10 +20,12 @@ from chipwise.auditor.commands import (
     words_of_text,
 )
 from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.hardware import machines_named
 from chipwise.auditor.pods import Pod, chips_of, node_labels, pods_in, pods_of, title_of
 from chipwise.auditor.sagemaker import variants_of
 from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look, mapped, whole_number
-from chipwise.auditor.tasks import Task, tasks_of
+from chipwise.auditor.started import containers_of, has_accelerators
+from chipwise.auditor.tasks import Task, offered, tasks_of
 from chipwise.auditor.workloads import group_of
 
 ABOUT = "a command is split over no more devices than there are"
@@ -56,9 +58,14 @@ def check(sources: Sources) -> Iterator[Finding]:
                 words = words_of_container(service)
                 yield from _split(compose.path, f"service {name}", words, devices, 1, also=(compose.path, line))
     for task in tasks_of(sources):
-        if task.devices:
-            yield from _split(task.path, "the task", task.words, task.devices, task.nodes)
-            yield from _launchers(task)
+        for machine, places in offered(task):
+            if machine.devices:
+                yield from _split(task.path, "the task", task.words, machine.devices, task.nodes, places[0] if places else None)
+                yield from _launchers(machine)
+    for started in containers_of(sources):
+        devices = max((int(one.chips or 0) for one in machines_named(started.machine)), default=0) if started.machine else 0
+        if devices and has_accelerators(started.machine):
+            yield from _split(started.block.path, started.block.title, started.words, devices, 1)
     for manifest in sources.manifests:
         if manifest.kind == "RayJob":
             yield from _ray_job(manifest)

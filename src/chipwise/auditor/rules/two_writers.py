@@ -7,17 +7,16 @@ from collections.abc import Iterator
 
 from chipwise.auditor.commands import Word, words_of_container
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import Pod, pods_of
+from chipwise.auditor.pods import Pod, pods_of, variables
 from chipwise.auditor.source import Sources, line_of, listed, look, walk
 from chipwise.auditor.tasks import Task, tasks_of
-from chipwise.auditor.workloads import copies
+from chipwise.auditor.workloads import FANNED_OUT, WORKFLOWS, copies
 
 _RULE = "two-writers"
-_WORKFLOWS = ("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow")
 ABOUT = "pods that run at once write different files"
 _OUTPUT = re.compile(r"--?(?:o|out|output|output[-_](?:file|path)|save|save[-_]path|dest|destination)")
 _FILE = re.compile(r"(?:/|s3://|gs://)\S*\.[A-Za-z0-9]{1,8}")
-_PARALLEL = ("withItems", "withSequence", "withParam")
+_OUTPUT_SETTINGS = ("OUT", "RESULT", "DEST", "SAVE")  # settings that say where to write
 _INDEX = ("JOB_COMPLETION_INDEX", "HOSTNAME", "POD_NAME", "RANK", "hostname", "$(date", "`date")
 
 
@@ -29,8 +28,10 @@ def check(sources: Sources) -> Iterator[Finding]:
             "Forbid",
             "Replace",
         )
-        if pod.owner.kind in _WORKFLOWS:
+        if pod.owner.kind in WORKFLOWS:
             yield from _fanned_out(pod)
+        if pod.owner.kind == "ScaledJob":
+            yield from _consumers(pod)
         if pod.owner.kind not in ("Job", "CronJob") or (copies(pod) < 2 and not overlaps):
             continue
         own = {str(look(one, "name")) for one in listed(pod.spec.get("volumes")) if look(one, "emptyDir") is not None}
@@ -65,9 +66,10 @@ def check(sources: Sources) -> Iterator[Finding]:
 def _fanned_out(pod: Pod) -> Iterator[Finding]:
     """A template of Argo that a task runs once for each item."""
     name = pod.spec.get("name")
-    fans = [one for one in walk(pod.owner.body) if one.get("template") == name and any(key in one for key in _PARALLEL)]
+    fans = [one for one in walk(pod.owner.body) if one.get("template") == name and any(key in one for key in FANNED_OUT)]
     volumes = [*listed(look(pod.owner.body, "spec", "volumes")), *listed(pod.spec.get("volumes"))]
     claims = {str(look(one, "name")) for one in volumes if look(one, "persistentVolumeClaim") is not None}
+    claims |= {str(look(one, "metadata", "name")) for one in listed(look(pod.owner.body, "spec", "volumeClaimTemplates"))}
     for container in pod.mains if name and fans else ():
         shared = tuple(
             str(look(mount, "mountPath")).rstrip("/") + "/"
@@ -85,6 +87,28 @@ def _fanned_out(pod: Pod) -> Iterator[Finding]:
                     what=f"{pod.owner.title} runs {name} once for each item, and each run writes {word.text}",
                     fix="Put the item into the name of the output, as a parameter of the template.",
                     also=((pod.owner.path, line_of(fans[0])),),
+                )
+
+
+def _consumers(pod: Pod) -> Iterator[Finding]:
+    """Jobs of KEDA that run at once and are told the same file; what they take differs, and where they put it does not."""
+    shared_names = {str(look(one, "name")) for one in listed(pod.spec.get("volumes")) if look(one, "emptyDir") is None}
+    for container in pod.mains:
+        shared = tuple(
+            str(look(mount, "mountPath")).rstrip("/") + "/"
+            for mount in listed(container.get("volumeMounts"))
+            if str(look(mount, "name")) in shared_names
+        )
+        settings = [Word(value, line) for name, value, line in variables(container) if name.startswith(_OUTPUT_SETTINGS)]
+        for word in [*settings, *_outputs(words_of_container(container))]:
+            if shared and word.text.startswith(shared) and _FILE.fullmatch(word.text) and "$" not in word.text:
+                yield Finding(
+                    rule=_RULE,
+                    weight=Weight.HIGH,
+                    path=pod.owner.path,
+                    line=word.line,
+                    what=f"{pod.owner.title} runs many jobs at once, and each writes {word.text}",
+                    fix="Name the output after the message that a job takes.",
                 )
 
 

@@ -9,6 +9,7 @@ from chipwise.auditor.commands import value_of
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import pods_of
 from chipwise.auditor.source import Sources, line_of, listed, look
+from chipwise.auditor.started import containers_of
 from chipwise.auditor.tasks import tasks_of
 from chipwise.auditor.terraform import holds_containers, inner, line_inside, rows_of, text_of
 
@@ -42,6 +43,10 @@ def check(sources: Sources) -> Iterator[Finding]:
         chosen = str(look(resources, "image_id") or "")
         if chosen.startswith("docker:") and _loose(chosen.removeprefix("docker:")):
             yield _finding(task.path, line_of(resources, "image_id"), f"the task: {chosen} has no fixed version")
+    for started in containers_of(sources):
+        if "$" not in started.image.text and _loose(started.image.text):
+            message = f"{started.block.title} starts {started.image.text}, which has no fixed version"
+            yield _finding(started.block.path, started.image.line, message)
     for block in (one for one in sources.blocks if holds_containers(one)):
         for number, row in rows_of(sources, block):
             written = _WRITTEN.search(row)
@@ -68,7 +73,7 @@ def _loose(image: str) -> bool:
     if "@sha256:" in image:
         return False
     tag = image.rpartition("/")[2].partition(":")[2]
-    return tag in _MOVING
+    return tag in _MOVING or "latest" in tag.split("-")  # also of a variant: main-latest, latest-gpu
 
 
 def _finding(path: str, line: int, message: str) -> Finding:

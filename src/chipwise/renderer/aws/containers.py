@@ -20,6 +20,7 @@ from chipwise.renderer.cluster.accelerators import KEPT_BACK
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch import nodes
+from chipwise.renderer.launch.mounted import mounted_volumes
 from chipwise.renderer.launch.starting import quoted
 from chipwise.renderer.quoting import shell
 from chipwise.units import MIB
@@ -61,7 +62,8 @@ def devices(deployment: Deployment) -> list[dict[str, object]]:
 
 
 def environment(deployment: Deployment, extra: dict[str, str] | None = None) -> list[dict[str, str]]:
-    made = settings(deployment) | (extra or {})
+    nobody = {"HOME": "/tmp", "USER": "app"}  # no image has our user in its passwd
+    made = nobody | settings(deployment) | (extra or {})
     return [{"name": key, "value": value} for key, value in made.items()]
 
 
@@ -85,7 +87,7 @@ def command(deployment: Deployment, number: str, head: str) -> list[str]:
 
 
 def keeps(deployment: Deployment) -> str:
-    """Directories whose contents somebody wants later, and that no object store holds."""
+    """Directories whose contents somebody wants later, and that no object store holds or takes them from."""
     if deployment.form is not Form.JOB:
         return ""
-    return ", ".join(one.path for one in deployment.volumes if one.name != "models" and one.url is None)
+    return ", ".join(one.path for one in mounted_volumes(deployment) if one.name != "models")

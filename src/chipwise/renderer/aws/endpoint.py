@@ -9,6 +9,7 @@ from chipwise.renderer.aws.fitting import unpullable
 from chipwise.renderer.aws.parts import copies
 from chipwise.renderer.aws.schedules import aws_cron
 from chipwise.renderer.aws.tags import OWNER_TAG, tags
+from chipwise.renderer.cluster.pod import USER
 from chipwise.renderer.deployment import BUSY, Deployment
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
@@ -21,7 +22,6 @@ from chipwise.renderer.sold import sold_as
 
 LONGEST_START_S = 3600  # that SageMaker waits for the first answer
 PORT = 8080  # where SageMaker asks /ping and /invocations
-USER = 10001  # who runs the program
 PRICE = "The plan counts EC2's price; SageMaker asks more for the same machine."
 
 

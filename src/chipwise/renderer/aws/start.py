@@ -22,6 +22,7 @@ from chipwise.renderer.aws.parts import (
     uses_efa,
     words,
 )
+from chipwise.renderer.cluster.pod import USER
 from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.boot import boot_script
@@ -34,7 +35,7 @@ from chipwise.renderer.program_files import ShellSetting
 from chipwise.units import GIB
 
 RESULTS = "results"  # the folder of a job that has no other
-USER = "10001:10001"  # of the containers: nobody on the machine, as in every other target
+OWNER = f"{USER}:{USER}"  # of the containers and their directories, as in every other target
 
 
 def start_script(deployment: Deployment) -> str:
@@ -54,7 +55,7 @@ def start_script(deployment: Deployment) -> str:
         **_chips(deployment),
         "DEADLINE_S": math.ceil(deployment.deadline_s) if job and deployment.deadline_s is not None else "",
         **_moved_port(deployment, command),
-        "OWNER": "" if _as_root(deployment) else USER,
+        "OWNER": "" if _as_root(deployment) else OWNER,
         "VOLUMES": [one.name for one in volumes],
         "MOUNTS": [one.path for one in volumes],
         "FETCHES": [_fetched(deployment, one) for one in volumes],
@@ -120,7 +121,7 @@ def _options(deployment: Deployment) -> list[str]:
     share = (node.memory_bytes or 32 * GIB) / copies(deployment) / GIB / 8
     options = ["--init", "--network", "host", "--shm-size", f"{max(int(share), 1)}g"]
     if not _as_root(deployment):
-        options += ["--user", USER, "--security-opt", "no-new-privileges", "--env", "HOME=/tmp"]
+        options += ["--user", OWNER, "--security-opt", "no-new-privileges", "--env", "HOME=/tmp"]
     if node.kind == "fpga":
         options.append("--privileged")
     elif node.accelerated and node.kind == "gpu" and node.vendor != "NVIDIA":

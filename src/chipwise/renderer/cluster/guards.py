@@ -119,7 +119,7 @@ def network_policy(deployment: Deployment) -> Object:
     egress: list[Yaml] = [
         Noted({"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]}, "Names."),
         Noted({"ports": [{"protocol": "TCP", "port": 443}]}, "Weights, data and checkpoints."),
-        *_credentials(deployment),
+        *credentials(deployment),
         *([live.egress()] if streams.live(deployment) else []),
     ]
     if meets(deployment) or grouped(deployment):
@@ -143,7 +143,7 @@ def policy_of(deployment: Deployment, ingress: list[Yaml], egress: list[Yaml]) -
     }
 
 
-def _credentials(deployment: Deployment) -> list[Yaml]:
+def credentials(deployment: Deployment) -> list[Yaml]:
     """Where a pod gets the credentials of its service account: an address of the node, over plain HTTP. On Azure it is a
     service of the cloud, on HTTPS."""
     match deployment.node.provider:

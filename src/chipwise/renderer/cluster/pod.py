@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 
 from chipwise.renderer.cluster.accelerators import (
@@ -20,6 +19,7 @@ from chipwise.renderer.cluster.accelerators import (
 )
 from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.launch.health import start_seconds, waited_for
+from chipwise.renderer.launch.mounted import mounted_volumes
 from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import by_torchrun
 from chipwise.renderer.launch.timing import FORGET_S, SPARE_S, before_stop_seconds, drains, grace_seconds
@@ -344,19 +344,6 @@ def _tolerations(deployment: Deployment) -> list[Yaml]:
     if deployment.losable:
         taints += spot_taints(deployment.node)
     return [{"key": one.key, "operator": "Exists", "effect": one.effect} for one in taints]
-
-
-def mounted_volumes(deployment: Deployment) -> tuple[Volume, ...]:
-    """Directories that are volumes. What lies in an object store is read by the user's program itself; a command of ours knows
-    files only, so that what it names must be there."""
-    return tuple(one for one in deployment.volumes if one.url is None or _in_command(deployment, one.path))
-
-
-def _in_command(deployment: Deployment, path: str) -> bool:
-    """Whether a command of ours has the directory, or something in it, in one of its words."""
-    software = deployment.software
-    pattern = re.compile(rf"(^|[=:,]){re.escape(path.rstrip('/'))}(/|$)")
-    return not software.is_custom and any(pattern.search(word) for word in software.command)
 
 
 def claimed_volumes(deployment: Deployment) -> tuple[Volume, ...]:

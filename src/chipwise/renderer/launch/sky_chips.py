@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from chipwise.renderer.deployment import Node
+
 # SkyPilot's names, where they are not ours; a chip that is not here has its name in both.
 CHIP_NAMES = {
     "V100-16": "V100",
@@ -32,3 +34,19 @@ CHIP_NAMES = {
     "Inferentia1": "Inferentia",
     "Trainium1": "Trainium",
 }
+
+# Slices of TPUs: the first part of their names, and what the number after it counts in one chip: chips, or cores.
+SLICES = {"TPU-v4": ("tpu-v4", 2), "TPU-v5e": ("tpu-v5litepod", 1), "TPU-v5p": ("tpu-v5p", 2), "TPU-v6e": ("tpu-v6e", 1)}
+
+
+def accelerator(node: Node, count: int) -> str | None:
+    """As SkyPilot names it; None: the machine has none that it knows, and is asked for by its type."""
+    if not node.accelerated or node.kind in ("fpga", "gaudi", "npu"):
+        return None
+    if node.kind == "tpu":
+        name = node.machine.lower()
+        if node.chip in SLICES:  # GKE's types of machines are slices of one host there
+            generation, counted = SLICES[node.chip]
+            name = f"{generation}-{node.chips * counted}"
+        return f"{name}:1" if name.startswith("tpu-") else None
+    return f"{CHIP_NAMES.get(node.chip, node.chip)}:{count if node.share == 1 else f'{node.share:g}'}"

@@ -22,17 +22,20 @@ _TALKS = re.compile(
 )
 _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 _ENGINES = ("vllm", "tgi", "sglang", "tei")
+REPOSITORY = "--model-repository="
 READY_S = 600  # after which vLLM gives up its own engine, unless it is given longer
 READY_KEY = "VLLM_ENGINE_READY_TIMEOUT_S"
 
 
 def weight_notes(software: Software, model: Model | None, form: Form) -> tuple[str, ...]:
     """What a reader must do first; nothing for a program of the user's own, or for weights that are there already."""
+    if model is not None and software.engine == "triton" and form is Form.SERVICE and not software.is_custom:
+        return (repository_note(software, model),)
     if model is None or software.engine not in _ENGINES or model.hub is None or model.source != model.hub:
         return ()
     notes = []
-    given = {key for key, _ in software.env} | {key for key, _, _ in software.secrets}
-    if GATED.match(model.hub) and not given & set(_TOKENS):
+    settings = {key for key, _ in software.env} | {key for key, _, _ in software.secrets}
+    if GATED.match(model.hub) and not settings & set(_TOKENS):
         notes.append(
             f"{model.hub} is given to accounts that accepted its terms: accept them on the hub, store a token, and add"
             " `program: {secrets: {HF_TOKEN: NAME/KEY}}` to the workload, or put the weights into the path of a volume."
@@ -43,6 +46,25 @@ def weight_notes(software: Software, model: Model | None, form: Form) -> tuple[s
             " dialogue name the variant that was trained for it (model: OWNER/NAME-Instruct), or give --chat-template."
         )
     return tuple(notes)
+
+
+def repository(software: Software) -> str:
+    """The directory that Triton serves."""
+    return next(word.partition("=")[2] for word in software.command if word.startswith(REPOSITORY))
+
+
+def repository_note(software: Software, model: Model) -> str:
+    return (
+        f"Triton fetches nothing: {repository(software)} must hold the model's directory, {model.served}, with its config.pbtxt"
+        " (`--to triton` writes it) and the model's own file. Until then no replica is ready."
+    )
+
+
+def handed_repository(software: Software, folder: str) -> Software:
+    """The same, serving what another stage leaves in a folder."""
+    return replace(
+        software, command=tuple(f"{REPOSITORY}{folder}" if word.startswith(REPOSITORY) else word for word in software.command)
+    )
 
 
 def patient(software: Software, model: Model | None, kind: str) -> Software:

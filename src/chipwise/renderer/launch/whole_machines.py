@@ -8,6 +8,19 @@ import math
 from dataclasses import replace
 
 from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import CannotRender
+
+
+def refuse_copies(deployment: Deployment) -> None:
+    """vLLM deals the chips of a machine out to its copies on GPUs and processors; on Neuron and TPUs each copy is a server that
+    is started with its own."""
+    node = deployment.node
+    if deployment.per_machine > 1 and node.kind in ("neuron", "tpu"):
+        raise CannotRender(
+            f"The plan puts {deployment.per_machine} copies on a {node.machine}; vLLM for {node.chip} starts one on a machine.",
+            remedy="Plan with --limit chip_count=... for machines that hold one copy, or take --to kubernetes or ec2:"
+            " they start each copy with its own chips.",
+        )
 
 
 def whole_machines(deployment: Deployment) -> Deployment:

@@ -249,6 +249,7 @@ def network_policy(deployment: Deployment) -> Object:
         {"to": [peers]},
         Noted({"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]}, "Names."),
         Noted(api, "Weights, data and checkpoints; the autoscaler asks the API server for pods."),
+        *guards.credentials(deployment),
     ]
     return guards.policy_of(deployment, ingress, egress)
 

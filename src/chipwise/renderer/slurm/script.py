@@ -213,7 +213,7 @@ def _settings(deployment: Deployment) -> Iterator[str]:
 
 def _inside(deployment: Deployment) -> Iterator[str]:
     node = deployment.node
-    flags = ["--no-home"]
+    flags = ['--home "$home"']
     if node.kind == "gpu" and node.accelerated:
         flags.append("--rocm" if node.vendor == "AMD" else "--nv")
     if deployment.software.built:
@@ -231,6 +231,9 @@ def _inside(deployment: Deployment) -> Iterator[str]:
         yield "  fi"
     else:
         yield '  if [ -z "$IMAGE" ]; then exec "$@"; fi'
+    # Images are read-only, and libraries keep caches and kernels in the home of whoever runs them.
+    yield '  local home="/tmp/home-$SLURM_JOB_ID"  # writable, and without the packages of your own'
+    yield '  mkdir -p -m 700 "$home"'
     yield from folded("  exec apptainer exec", [*flags, '"$IMAGE" "$@"'])
     yield "}"
 

@@ -10,9 +10,11 @@ from chipwise.renderer.aws.hours import by_crontab, crontab
 from chipwise.renderer.aws.machine import disk
 from chipwise.renderer.aws.parts import counted, divided, parts, together, uses_efa
 from chipwise.renderer.aws.tags import OWNER_TAG, tags
+from chipwise.renderer.cluster.pod import USER
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.mounted import mounted_volumes, to_be_filled
 from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import apart, part_reason, run_machines
 from chipwise.renderer.limits import BATCH
@@ -60,13 +62,14 @@ def render(deployment: Deployment) -> list[File]:
         Setting("PARTS", part_count),
         *_image(deployment),
         _image_name(deployment),
-        Setting("DISK", disk(100 + math.ceil(sum(one.size_bytes for one in deployment.volumes if one.url is None) / GIB))),
+        Setting("DISK", disk(100 + math.ceil(sum(one.size_bytes for one in mounted_volumes(deployment)) / GIB))),
         Setting("EFA_INTERFACES", deployment.node.interfaces if uses_efa(deployment) else 0),
         Setting("FIRST_CARD", deployment.node.first_card),
         Setting("CONTAINER", BATCH.document(_container(deployment)), _why_command(deployment)),
         Setting("SECRETS", [list(one) for one in software.secrets]),
-        Setting("VOLUMES", [(one.name, one.path) for one in deployment.volumes if one.url is None]),
-        Setting("KEEPS", keeps(deployment)),
+        Setting("VOLUMES", [(one.name, one.path) for one in mounted_volumes(deployment)]),
+        Setting("USER", USER),
+        Setting("KEEPS", keeps(deployment), to_be_filled(deployment)),
         Setting("RETRIES", _retries(deployment)),
         Setting("SECONDS", math.ceil(deployment.deadline_s) if deployment.deadline_s else None),
         Setting("TAGS", tags(deployment)),
@@ -93,7 +96,7 @@ def _wrapper(deployment: Deployment) -> list[File]:
         return []
     text = "".join(f"# {line}\n" for line in heading(deployment).splitlines())
     text += "# AWS Batch hands over a command and cannot put an image's own entry point aside: this one has none.\n"
-    return [File("Dockerfile", f"{text}FROM {deployment.software.image}\nENV HOME=/tmp\nUSER 10001\nENTRYPOINT []\n")]
+    return [File("Dockerfile", f"{text}FROM {deployment.software.image}\nENV HOME=/tmp\nUSER {USER}\nENTRYPOINT []\n")]
 
 
 def _about(deployment: Deployment) -> str:

@@ -12,6 +12,7 @@ from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.health import EVERY_S, LONGEST_S, TRIES, check_words, listens, start_seconds
+from chipwise.renderer.launch.mounted import mounted_volumes
 from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import (
     SHARD_DIGITS,
@@ -63,12 +64,6 @@ def render(deployment: Deployment) -> list[File]:
     return [File("compose.yaml", document(project, title=f"{heading(deployment)}\n{_usage(deployment)}")), *listed]
 
 
-def mounted(deployment: Deployment) -> tuple[Volume, ...]:
-    """What lies in an object store is read by the program itself, unless its command looks for it in the directory."""
-    words = deployment.software.command
-    return tuple(one for one in deployment.volumes if one.url is None or any(word.startswith(f"{one.path}/") for word in words))
-
-
 def _refuse(deployment: Deployment) -> None:
     node = deployment.node
     match deployment.form:
@@ -98,7 +93,7 @@ def _refuse(deployment: Deployment) -> None:
 
 def _usage(deployment: Deployment) -> str:
     """How to start it, and how often."""
-    own = [one.name for one in mounted(deployment) if one not in _named_volumes(deployment)]
+    own = [one.name for one in mounted_volumes(deployment, custom=True) if one not in _named_volumes(deployment)]
     first = f"Once: mkdir -p {' '.join(own)} && sudo chown {USER}:{USER} {' '.join(own)}\n" if own else ""
     return first + _start(deployment)
 
@@ -149,7 +144,7 @@ def _service(deployment: Deployment) -> Object:
         fields["ports"] = Noted(
             [f"127.0.0.1:{outside}:{software.port}"], "For this machine only: put a proxy with TLS before it."
         )
-    mounts = [_mount(deployment, one) for one in mounted(deployment)]
+    mounts = [_mount(deployment, one) for one in mounted_volumes(deployment, custom=True)]
     if live(deployment):
         listed: Object = {"type": "bind", "source": f"./{LIST}", "target": f"{FOLDER}/{LIST}", "read_only": True}
         mounts.append(Noted(listed | {"bind": {"create_host_path": False}}, list_reason(deployment)))
@@ -231,7 +226,7 @@ def _mount(deployment: Deployment, volume: Volume) -> Yaml:
 def _named_volumes(deployment: Deployment) -> tuple[Volume, ...]:
     """A fresh volume takes the owner of the image's directory, and only images that we build have one for our user. For
     others, and for data that is brought, a directory of the machine is taken."""
-    return tuple(one for one in mounted(deployment) if one.name != "data" and deployment.software.built)
+    return tuple(one for one in mounted_volumes(deployment, custom=True) if one.name != "data" and deployment.software.built)
 
 
 def _visible(deployment: Deployment) -> str | None:

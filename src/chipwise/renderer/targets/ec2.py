@@ -12,8 +12,9 @@ from chipwise.renderer.aws.parts import copies, together, uses_efa
 from chipwise.renderer.aws.start import start_script, with_results
 from chipwise.renderer.aws.tags import OWNER_TAG, tags
 from chipwise.renderer.deployment import Deployment, Form
-from chipwise.renderer.file import File
+from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.mounted import large_copies
 from chipwise.renderer.launch.streams import refuse_streams
 from chipwise.renderer.program_files import Setting, ShellSetting, python_files
 from chipwise.units import GIB
@@ -108,7 +109,15 @@ def _root_gib(deployment: Deployment) -> int:
     """Directories lie on the local disks; a machine without them, or with too small ones, keeps them on its root disk."""
     needed = sum(one.size_bytes for one in deployment.volumes)
     local = deployment.node.disk_bytes or 0.0
-    return min(SYSTEM_GIB + (0 if needed <= local else math.ceil(needed / GIB)), LARGEST_GIB)
+    if needed <= local:
+        return SYSTEM_GIB
+    if why := large_copies(deployment, needed, (LARGEST_GIB - SYSTEM_GIB) * GIB):
+        raise CannotRender(
+            why,
+            remedy="Take --to kubernetes or slurm, which share a file system, or skypilot, which mounts a bucket; or render a"
+            " workload for each part of the data.",
+        )
+    return SYSTEM_GIB + math.ceil(needed / GIB)
 
 
 def _keeps(deployment: Deployment) -> str:

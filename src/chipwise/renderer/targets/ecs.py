@@ -9,10 +9,12 @@ from chipwise.renderer.aws.fitting import check, machines, refuse_fpga, refuse_r
 from chipwise.renderer.aws.parts import counted, divided, parts, together
 from chipwise.renderer.aws.schedules import aws_cron
 from chipwise.renderer.aws.tags import OWNER_TAG, tags
+from chipwise.renderer.cluster.pod import USER
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.health import start_seconds
+from chipwise.renderer.launch.mounted import mounted_volumes, to_be_filled
 from chipwise.renderer.launch.program_notes import program_note
 from chipwise.renderer.launch.starting import apart, run_machines
 from chipwise.renderer.launch.streams import refuse_streams
@@ -27,7 +29,6 @@ EXPRESSES = frozenset({"hours"})
 WRITES = ("task-definition.json",)
 STARTS_MACHINES = True
 
-USER = 10001  # of the container: nobody on the machine
 FOLDERS_MIB = 64  # of the container that gives folders to that user
 FOLDERS_IMAGE = "public.ecr.aws/docker/library/busybox:1.37.0"
 JOB_STOP_S = 120  # as long as a spot machine is warned
@@ -95,7 +96,8 @@ def render(deployment: Deployment) -> list[File]:
         Setting("LOAD", _load(deployment), "What it is scaled by; an accelerator's load does not show in the processor."),
         Setting("SCHEDULE", _schedule(deployment, minimum, maximum)),
         Setting("SECRETS", [list(one) for one in software.secrets]),
-        Setting("KEEPS", keeps(deployment)),
+        Setting("USER", USER),
+        Setting("KEEPS", keeps(deployment), to_be_filled(deployment)),
         Setting("TAGS", tags(deployment)),
     ]
     title = heading(deployment, program_note(deployment))
@@ -136,12 +138,9 @@ def _task(deployment: Deployment) -> dict[str, object]:
             {**device, "permissions": [str(right).lower() for right in list(device["permissions"])]}  # type: ignore[call-overload]
             for device in devices(deployment)
         ]
-    nobody = {"HOME": "/tmp", "USER": "app"}  # no image has this user in its passwd
-    extra = {key: value for key, value in nobody.items() if key not in dict(software.env)}
-    if apart(deployment) and divided(deployment):
-        extra["PARTS"] = str(parts(deployment))
+    extra = {"PARTS": str(parts(deployment))} if apart(deployment) and divided(deployment) else {}
     words = command(deployment, "", "localhost")
-    mounts = [{"sourceVolume": one.name, "containerPath": one.path} for one in deployment.volumes if one.url is None]
+    mounts = [{"sourceVolume": one.name, "containerPath": one.path} for one in mounted_volumes(deployment)]
     inside: dict[str, object] = {
         "name": "main",
         "image": software.image,
@@ -186,8 +185,7 @@ def _task(deployment: Deployment) -> dict[str, object]:
         "containerDefinitions": containers,
         "volumes": [
             {"name": volume.name, "host": {"sourcePath": f"/var/lib/chipwise/{volume.name}"}}
-            for volume in deployment.volumes
-            if volume.url is None
+            for volume in mounted_volumes(deployment)
         ],
     }
 

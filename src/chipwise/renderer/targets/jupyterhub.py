@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from chipwise.renderer.cluster.accelerators import KEPT_BACK, MACHINE, chip_taint, resource_of, spot_taints
-from chipwise.renderer.cluster.pod import Object, claim_name, labels, meta, mounted_volumes, namespace_of
+from chipwise.renderer.cluster.pod import Object, claim_name, labels, meta, namespace_of
 from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.mounted import mounted_volumes
 from chipwise.renderer.layout import candidates
 from chipwise.renderer.limits import KUBERNETES
 from chipwise.renderer.quoting import kubernetes, label_value

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from chipwise.renderer.deployment import BUSY, Deployment, Form, Node, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import finetuning, nodes
 from chipwise.renderer.launch.health import listens
+from chipwise.renderer.launch.mounted import mounted_volumes
 from chipwise.renderer.launch.program_notes import OWN_PROGRAM, program_note
-from chipwise.renderer.launch.sky_chips import CHIP_NAMES
+from chipwise.renderer.launch.sky_chips import accelerator
 from chipwise.renderer.launch.starting import (
     RENDEZVOUS_PORT,
     SHARD_DIGITS,
@@ -28,7 +30,7 @@ from chipwise.renderer.launch.starting import (
     torchrun,
 )
 from chipwise.renderer.launch.timing import ready_seconds
-from chipwise.renderer.launch.whole_machines import whole_machines
+from chipwise.renderer.launch.whole_machines import refuse_copies, whole_machines
 from chipwise.renderer.layout import uses_efa
 from chipwise.renderer.quoting import label_value
 from chipwise.renderer.refusals import one_stage
@@ -127,6 +129,13 @@ def _refuse(deployment: Deployment) -> None:
             f"The plan runs several simulations on one {node.machine}, and SkyPilot gives each job machines of its own.",
             remedy="Use --to slurm or parallelcluster, which share a machine's chips between jobs.",
         )
+    if node.kind == "tpu" and accelerator(node, node.chips) is None:
+        raise CannotRender(
+            f"SkyPilot rents TPUs by the name of their slice, and none is known to us for {node.machine}.",
+            remedy="Plan with --chip TPU-v6e, or take --to kubernetes.",
+        )
+    if deployment.form is Form.SERVICE:
+        refuse_copies(deployment)
     copies = deployment.per_machine if deployment.form is Form.SERVICE else 1
     if copies > 1 and (deployment.software.engine != "vllm" or deployment.software.is_custom):
         raise CannotRender(
@@ -138,15 +147,6 @@ def _refuse(deployment: Deployment) -> None:
             "A SkyPilot service answers a readiness probe, and this program listens on no port.",
             remedy="Give program.port and program.health, or take --to kubernetes.",
         )
-
-
-def accelerator(node: Node, count: int) -> str | None:
-    """As SkyPilot names it; None: the machine has none that it knows, and is asked for by its type."""
-    if not node.accelerated or node.kind in ("fpga", "gaudi", "npu"):
-        return None
-    if node.kind == "tpu":
-        return f"{node.machine.lower()}:1" if node.machine.lower().startswith("tpu-") else None
-    return f"{CHIP_NAMES.get(node.chip, node.chip)}:{count if node.share == 1 else f'{node.share:g}'}"
 
 
 def _devices(deployment: Deployment) -> list[Yaml]:
@@ -163,8 +163,8 @@ def _devices(deployment: Deployment) -> list[Yaml]:
 def _resources(deployment: Deployment) -> Object:
     node = deployment.node
     fields: Object = {}
-    nodes = [node, *(one for one in deployment.alternatives if _may_stand_in(deployment, one))]
-    choices = [_choice(deployment, one) for one in nodes]
+    grows = deployment.spot or deployment.form is Form.SERVICE  # only these take another machine in place of the plan's
+    choices = [_choice(deployment, one) for one in (node, *(deployment.alternatives if grows else ()))]
     different = [one for at, one in enumerate(choices) if one not in choices[:at]]
     if len(different) > 1:
         fields["any_of"] = Noted(different, "The plan's first; the others serve as well, and SkyPilot takes what there is.")
@@ -191,11 +191,6 @@ def _resources(deployment: Deployment) -> Object:
     if selected:
         fields["labels"] = Noted({key: re.sub(r"[^a-z0-9_-]", "-", value) for key, value in selected.items()}, "Who pays.")
     return fields
-
-
-def _may_stand_in(deployment: Deployment, node: Node) -> bool:
-    """Only what needs no other image, and for a fleet that may be taken away or a service that grows."""
-    return deployment.spot or deployment.form is Form.SERVICE
 
 
 def _choice(deployment: Deployment, node: Node) -> Object:
@@ -301,6 +296,21 @@ def _framework(deployment: Deployment) -> list[str]:
     return [f"torch=={software.version} --index-url https://download.pytorch.org/whl/cpu"]
 
 
+def _in_image(deployment: Deployment, words: Sequence[str]) -> list[str]:
+    """SkyPilot starts no image on the machines of TPUs, which have docker. Privileged and on the machine's network, as vLLM's
+    guide has it: the devices and the memory that the driver locks are the machine's."""
+    software = deployment.software
+    if deployment.node.kind != "tpu" or software.built:
+        return list(words)
+    names = [*_settings(deployment), *(key for key, _, _ in software.secrets)]
+    if apart(deployment):
+        names += ["PART", "PARTS", "SHARD"]
+    settings = [f"--env {name}" for name in names]
+    mounts = [f"--volume {one.path}:{one.path}" for one in deployment.volumes if one in mounted_volumes(deployment)]
+    options = ["--rm --privileged --net host --shm-size 16g", *settings, *mounts]
+    return ["sudo", "--preserve-env docker run", *options, f"--entrypoint {words[0]}", software.image, *words[1:]]
+
+
 def _run(deployment: Deployment) -> str:
     lines = ["set -e"]
     if apart(deployment):
@@ -310,7 +320,8 @@ def _run(deployment: Deployment) -> str:
         shard = f'SHARD="$(printf %0{SHARD_DIGITS}d "$PART")"'
         machine = "${MACHINE:-0}"
         if per_machine == 1:
-            return "\n".join([*lines, f"export PART={machine}", shard, *folded(words[0], words[1:])]) + "\n"
+            started = _in_image(deployment, words)
+            return "\n".join([*lines, f"export PART={machine}", shard, *folded(started[0], started[1:])]) + "\n"
         lines += [
             "pids=()",
             f"for chip in $(seq 0 {per_machine - 1}); do",
@@ -344,7 +355,7 @@ def _run(deployment: Deployment) -> str:
         lines.append(first)
         lines.append(f"# {nodes.REASON}")
         lines.append(nodes.exports(deployment, "$SKYPILOT_NODE_RANK", "$FIRST"))
-    words = quoted(on_one_machine(deployment))
+    words = _in_image(deployment, quoted(on_one_machine(deployment)))
     return "\n".join([*lines, *folded(words[0], words[1:])]) + "\n"
 
 

@@ -10,6 +10,7 @@ from chipwise.renderer.launch.streams import needs_addresses
 from chipwise.renderer.left_out import HOURS, REGIONS, STREAMS, with_notes, without_hours
 from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.terraform import aks, aws, azure, eks, gcp, gke
+from chipwise.renderer.terraform.shape import too_large
 
 FITS = "jobs and services on AWS, Google Cloud and Azure: plain machines, and node pools of EKS, GKE and AKS"
 EXPRESSES = frozenset({"layers", "regions", "hours", "reservations"})
@@ -42,7 +43,11 @@ def render(deployment: Deployment) -> list[File]:
         deployment = with_notes(deployment, {REGIONS, STREAMS, HOURS})
     if provider != "aws" and (deployment.form is Form.JOB or deployment.stops):  # groups have no clock there
         deployment = without_hours(deployment)
-    alone = deployment.form is Form.SESSIONS or deployment.node.kind == "tpu" or needs_addresses(deployment)
+    if larger := too_large(deployment):
+        deployment = replace(
+            deployment, notes=(*deployment.notes, f"{larger} There is a node pool alone, which claims volumes.")
+        )
+    alone = bool(larger) or deployment.form is Form.SESSIONS or deployment.node.kind == "tpu" or needs_addresses(deployment)
     plain = replace(deployment, purchase="spot") if provider == "aws" and deployment.losable else deployment
     modules = [] if alone else _PLAIN[provider](plain)
     return [*modules, *_POOLS[provider](deployment)]

@@ -9,6 +9,7 @@ from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.shards import PROGRAM, shard_reason, shards
 from chipwise.renderer.launch.starting import apart, parts
 from chipwise.renderer.launch.timing import drain_seconds, drains
+from chipwise.renderer.launch.whole_machines import refuse_copies
 from chipwise.renderer.quoting import shell
 from chipwise.renderer.serving import script
 from chipwise.renderer.serving.settings import Setting, engine_settings, generating, promised, weights
@@ -44,6 +45,7 @@ def render(deployment: Deployment) -> list[File]:
         settings += _answering(deployment, model.served)
     settings += engine_settings(deployment)
     if deployment.per_machine > 1 and not batch:
+        refuse_copies(deployment)
         reason = f"{deployment.node.machine} holds {deployment.per_machine} replicas: one address, requests spread over all."
         settings.append(Setting("data-parallel-size", deployment.per_machine, reason))
     config = {one.name: Noted(one.value, one.reason) for one in settings}

@@ -9,7 +9,7 @@ from chipwise.renderer.layout import most_machines
 from chipwise.renderer.terraform.azure import PROVIDER, provider, tags
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, output, resource, variable
 from chipwise.renderer.terraform.module import files, versions
-from chipwise.renderer.terraform.shape import disk_gb, sizes, together
+from chipwise.renderer.terraform.shape import pool_disk_gb, sizes, together
 from chipwise.renderer.yaml_text import Noted
 
 LONGEST = 12  # signs of a pool's name: small letters and digits
@@ -48,7 +48,7 @@ def _main(deployment: Deployment) -> list[Block]:
         "vm_size": node.machine,
         "vnet_subnet_id": Raw("var.subnet_id"),
         "os_sku": "Ubuntu",
-        "os_disk_size_gb": min(disk_gb(deployment), 2048),
+        "os_disk_size_gb": min(pool_disk_gb(deployment), 2048),
         "auto_scaling_enabled": True,
         "min_count": counts.minimum if service else Noted(0, "Nothing is paid for while no job runs."),
         "max_count": max(most_machines(deployment), counts.usual),

@@ -135,7 +135,7 @@ def _common(deployment: Deployment) -> dict[str, Value]:
             {
                 "storage_account_type": "Premium_LRS",
                 "caching": "ReadWrite",
-                "disk_size_gb": min(disk_gb(deployment), 4095),
+                "disk_size_gb": disk_gb(deployment),
             }
         ),
         "identity": Nested({"type": "UserAssigned", "identity_ids": [Raw("azurerm_user_assigned_identity.machines.id")]}),

@@ -17,7 +17,7 @@ from chipwise.renderer.terraform.aws import PROVIDER, cards
 from chipwise.renderer.terraform.aws_rights import machine_role
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, call, data, output, resource, text_of, variable
 from chipwise.renderer.terraform.module import files, region_variable, versions
-from chipwise.renderer.terraform.shape import disk_gb, fabric, machine_types, sizes, together
+from chipwise.renderer.terraform.shape import fabric, machine_types, pool_disk_gb, sizes, together
 from chipwise.renderer.yaml_text import Noted, plain
 
 # AWS's names of the node images, by the variant that `joining` finds for the chip.
@@ -197,7 +197,7 @@ def _template(deployment: Deployment) -> Block:
                 "ebs": Nested(
                     {
                         "volume_type": "gp3",
-                        "volume_size": disk_gb(deployment),
+                        "volume_size": pool_disk_gb(deployment),
                         "throughput": 500,
                         "iops": 3000,
                         "encrypted": True,

@@ -9,7 +9,7 @@ from chipwise.renderer.layout import most_machines
 from chipwise.renderer.terraform.gcp import PROVIDER, accelerator, disk_type, labels, machine_type, provider
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, output, resource, text_of, variable
 from chipwise.renderer.terraform.module import files, region_variable, versions
-from chipwise.renderer.terraform.shape import disk_gb, sizes, together
+from chipwise.renderer.terraform.shape import pool_disk_gb, sizes, together
 from chipwise.renderer.yaml_text import Noted
 
 
@@ -122,7 +122,7 @@ def _config(deployment: Deployment) -> dict[str, Value]:
     fields: dict[str, Value] = {
         "machine_type": machine or Raw("var.machine_type"),
         "spot": True if deployment.spot else None,
-        "disk_size_gb": min(disk_gb(deployment), 2000),
+        "disk_size_gb": min(pool_disk_gb(deployment), 2000),
         "disk_type": disk_type(machine or node.machine),
         "image_type": "COS_CONTAINERD",
         "service_account": Raw("google_service_account.nodes.email"),

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 from chipwise.renderer.deployment import Deployment, Form, Node, Volume
 from chipwise.renderer.launch.health import start_seconds
+from chipwise.renderer.launch.mounted import large_copies, mounted_volumes
 from chipwise.renderer.layout import candidates, machines_for, most_machines
 from chipwise.renderer.layout import together as together
+from chipwise.renderer.nodes.machines import IMAGES_GIB, SCRATCH_GIB
 from chipwise.units import GB
 
 SYSTEM_GB = 100  # of a root disk: the system, the image and its layers
-LARGEST_GB = 16_000
+LARGEST_GB = {"azure": 4_095}  # of a root disk
+USUAL_LARGEST_GB = 16_000
 MACHINE_S = 300  # until a machine has started and pulled an image of some ten GB
 
 
@@ -72,9 +75,28 @@ def saved(deployment: Deployment) -> list[Volume]:
 
 
 def disk_gb(deployment: Deployment) -> int:
-    """Everything that the machine holds at once, to the next 10 GB."""
-    size = sum(one.size_bytes for one in deployment.volumes if one.name != "data" or one.url is None or _copied(deployment))
-    return min(-(-int(SYSTEM_GB + size / GB) // 10) * 10, LARGEST_GB)
+    """Everything that a plain machine holds at once, to the next 10 GB."""
+    return -(-int(SYSTEM_GB + _held_bytes(deployment) / GB) // 10) * 10
+
+
+def too_large(deployment: Deployment) -> str:
+    """Why no plain machine holds it; empty: it does. A command of ours reads files, so that its data must be there."""
+    data, size = deployment.volume("data"), _held_bytes(deployment)
+    if data is not None and data.url is not None and not _copied(deployment) and data in mounted_volumes(deployment):
+        size += data.size_bytes
+    largest = LARGEST_GB.get(deployment.node.provider, USUAL_LARGEST_GB)
+    return large_copies(deployment, size, (largest - SYSTEM_GB) * GB)
+
+
+def pool_disk_gb(deployment: Deployment) -> int:
+    """Of a node: images, what containers write, and what is on its own disk. Volumes are claimed apart from it."""
+    own = sum(one.size_bytes for one in deployment.volumes if one.on_machine)
+    scratch = SCRATCH_GIB if deployment.node.accelerated else 0
+    return IMAGES_GIB + scratch + -(-int(own / GB) // 10) * 10
+
+
+def _held_bytes(deployment: Deployment) -> float:
+    return sum(one.size_bytes for one in deployment.volumes if one.name != "data" or one.url is None or _copied(deployment))
 
 
 def _copied(deployment: Deployment) -> bool:

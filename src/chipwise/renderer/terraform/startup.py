@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from chipwise.renderer.cluster.pod import USER
 from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.boot import boot_script
@@ -28,7 +29,6 @@ from chipwise.renderer.program_files import ShellSetting
 from chipwise.renderer.terraform.shape import bucket_volumes, copied, grouped, saved, together
 from chipwise.units import GIB
 
-USER = 10001  # of the container: nobody on the machine
 TRIES = 3
 LOSSES = 20  # tries of machines that work together on spot: each loss of one costs all of them a try
 

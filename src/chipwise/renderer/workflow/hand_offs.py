@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chipwise.catalog.region import UNSTATED, readable
-from chipwise.renderer.cluster.pod import USER, Object, claim_name, mounted_volumes
+from chipwise.renderer.cluster.pod import USER, Object, claim_name
 from chipwise.renderer.deployment import Deployment, HandOff, Volume
 from chipwise.renderer.launch.handing import ROOT as ROOT
 from chipwise.renderer.launch.handing import arrives_at, leaves_from, written_by
 from chipwise.renderer.launch.handing import key as key
+from chipwise.renderer.launch.mounted import mounted_volumes
 from chipwise.renderer.quoting import dns_name
 from chipwise.renderer.yaml_text import Noted, Yaml
 from chipwise.text import decimal_size

@@ -14,6 +14,7 @@ Needs boto3 (pip install boto3) and AWS credentials in one of the places where b
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import sys
 import time
@@ -42,6 +43,7 @@ FIRST_CARD: int = SETTINGS["FIRST_CARD"]
 CONTAINER: dict[str, Any] = SETTINGS["CONTAINER"]
 SECRETS: list[list[str]] = SETTINGS["SECRETS"]  # setting, name of the secret, its key: never values
 VOLUMES: list[list[str]] = SETTINGS["VOLUMES"]  # name, path
+USER: int = SETTINGS["USER"]  # the programs, and the owner of their directories
 KEEPS: str = SETTINGS["KEEPS"]  # what would be lost with a machine
 RETRIES: dict[str, Any] = SETTINGS["RETRIES"]  # a lost machine is no fault of the program; the program's own failure is final
 SECONDS: int | None = SETTINGS["SECONDS"]
@@ -50,6 +52,7 @@ DISK: dict[str, Any] = SETTINGS["DISK"]
 
 
 COMPUTE, QUEUES = ("compute_environments", "computeEnvironments"), ("job_queues", "jobQueues")  # call, and key of its answer
+FOLDERS = "/var/lib/chipwise"  # where directories are on a machine's own disk
 SETTLED = ("VALID", "INVALID", None)  # nothing changes any more; what is INVALID can be removed all the same
 
 
@@ -73,6 +76,16 @@ def wait(action: str, is_done: Callable[[], bool], seconds: int = 600) -> None:
     raise JobFailed(f"{action}: not after {seconds} s.")
 
 
+def user_data() -> str:
+    """Directories on the machine's own disk, for the program's user: docker would make them for root. In parts, as Batch adds
+    some of its own."""
+    folders = " ".join(f"{FOLDERS}/{name}" for name, _ in VOLUMES)
+    script = f"#!/bin/sh\nmkdir -p {folders}\nchown {USER}:{USER} {folders}\n"
+    head = 'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="part"\n\n--part\n'
+    text = f'{head}Content-Type: text/x-shellscript; charset="us-ascii"\n\n{script}\n--part--\n'
+    return base64.b64encode(text.encode()).decode()
+
+
 def template(group: str, subnet: str) -> dict[str, Any]:
     data: dict[str, Any] = {
         "BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": DISK}],
@@ -80,6 +93,8 @@ def template(group: str, subnet: str) -> dict[str, Any]:
         "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
         "TagSpecifications": [{"ResourceType": kind, "Tags": tag_list()} for kind in ("instance", "volume")],
     }
+    if VOLUMES:
+        data["UserData"] = user_data()
     if EFA_INTERFACES:
         card: dict[str, Any] = {"Groups": [group], "SubnetId": subnet, "DeleteOnTermination": True}
         first = {**card, "NetworkCardIndex": 0, "DeviceIndex": 0, "InterfaceType": "interface"}
@@ -94,6 +109,7 @@ def template(group: str, subnet: str) -> dict[str, Any]:
 def container(session: Any, options: argparse.Namespace) -> dict[str, Any]:
     properties: dict[str, Any] = json.loads(json.dumps(CONTAINER))
     properties["image"] = options.image
+    properties["user"] = f"{USER}:{USER}"
     if options.job_role:
         properties["jobRoleArn"] = options.job_role
     if SECRETS:
@@ -102,15 +118,38 @@ def container(session: Any, options: argparse.Namespace) -> dict[str, Any]:
         properties["secrets"] = [{"name": setting, "valueFrom": f"{arns[name]}:{key}::"} for setting, name, key in SECRETS]
         properties["executionRoleArn"] = options.execution_role
     properties["mountPoints"] = [{"containerPath": path, "sourceVolume": name} for name, path in VOLUMES]
-    properties["volumes"] = [volume(options, name) for name, _ in VOLUMES]
+    properties["volumes"] = [volume(session, options, name) for name, _ in VOLUMES]
     return properties
 
 
-def volume(options: argparse.Namespace, name: str) -> dict[str, Any]:
+def access_point(efs: Any, file_system: str, name: str) -> str:
+    """A door to one directory of the file system, which is made for the program's user when it is first mounted. Without one, a
+    directory that is not there is not mounted, and a new one belongs to root."""
+    path = f"/{NAME}/{name}"
+    for page in efs.get_paginator("describe_access_points").paginate(FileSystemId=file_system):
+        for point in page["AccessPoints"]:
+            if point["RootDirectory"]["Path"] == path and point["LifeCycleState"] in ("creating", "available"):
+                return str(point["AccessPointId"])
+    directory = {"Path": path, "CreationInfo": {"OwnerUid": USER, "OwnerGid": USER, "Permissions": "0700"}}
+    point_id: str = efs.create_access_point(FileSystemId=file_system, RootDirectory=directory, Tags=tag_list())["AccessPointId"]
+
+    def is_available() -> bool:
+        (point,) = efs.describe_access_points(AccessPointId=point_id)["AccessPoints"]
+        return bool(point["LifeCycleState"] == "available")
+
+    wait(f"the access point of {path}", is_available)
+    return point_id
+
+
+def on_efs(efs: Any, file_system: str, name: str) -> dict[str, Any]:
+    door = {"accessPointId": access_point(efs, file_system, name)}
+    return {"fileSystemId": file_system, "transitEncryption": "ENABLED", "authorizationConfig": door}
+
+
+def volume(session: Any, options: argparse.Namespace, name: str) -> dict[str, Any]:
     if options.efs:
-        place = {"fileSystemId": options.efs, "rootDirectory": f"/{NAME}/{name}", "transitEncryption": "ENABLED"}
-        return {"name": name, "efsVolumeConfiguration": place}
-    return {"name": name, "host": {"sourcePath": f"/var/lib/chipwise/{name}"}}
+        return {"name": name, "efsVolumeConfiguration": on_efs(session.client("efs"), options.efs, name)}
+    return {"name": name, "host": {"sourcePath": f"{FOLDERS}/{name}"}}
 
 
 def definition(session: Any, options: argparse.Namespace) -> dict[str, Any]:

@@ -48,6 +48,7 @@ STARTUP_SECONDS: int = SETTINGS["STARTUP_SECONDS"]
 LOAD: dict[str, Any] | None = SETTINGS["LOAD"]  # what it is scaled by: a metric of AWS and how much of it a task may have
 SCHEDULE: dict[str, list[Any]] = SETTINGS["SCHEDULE"]  # name: when, time zone, least, most
 SECRETS: list[list[str]] = SETTINGS["SECRETS"]  # setting, name of the secret, its key: never values
+USER: int = SETTINGS["USER"]  # the program, and the owner of its directories
 KEEPS: str = SETTINGS["KEEPS"]
 TAGS: dict[str, str] = SETTINGS["TAGS"]
 
@@ -76,9 +77,33 @@ def task(session: Any, options: argparse.Namespace) -> dict[str, Any]:
     if options.efs:
         for volume in wanted["volumes"]:
             volume.pop("host", None)
-            place = {"fileSystemId": options.efs, "rootDirectory": f"/{NAME}/{volume['name']}", "transitEncryption": "ENABLED"}
-            volume["efsVolumeConfiguration"] = place
+            volume["efsVolumeConfiguration"] = on_efs(session.client("efs"), options.efs, volume["name"])
     return wanted
+
+
+def access_point(efs: Any, file_system: str, name: str) -> str:
+    """A door to one directory of the file system, which is made for the program's user when it is first mounted. Without one, a
+    directory that is not there is not mounted, and a new one belongs to root."""
+    path = f"/{NAME}/{name}"
+    for page in efs.get_paginator("describe_access_points").paginate(FileSystemId=file_system):
+        for point in page["AccessPoints"]:
+            if point["RootDirectory"]["Path"] == path and point["LifeCycleState"] in ("creating", "available"):
+                return str(point["AccessPointId"])
+    directory = {"Path": path, "CreationInfo": {"OwnerUid": USER, "OwnerGid": USER, "Permissions": "0700"}}
+    tags = [{"Key": key, "Value": value} for key, value in TAGS.items()]
+    point_id: str = efs.create_access_point(FileSystemId=file_system, RootDirectory=directory, Tags=tags)["AccessPointId"]
+
+    def is_available() -> bool:
+        (point,) = efs.describe_access_points(AccessPointId=point_id)["AccessPoints"]
+        return bool(point["LifeCycleState"] == "available")
+
+    wait(f"the access point of {path}", is_available)
+    return point_id
+
+
+def on_efs(efs: Any, file_system: str, name: str) -> dict[str, Any]:
+    door = {"accessPointId": access_point(efs, file_system, name)}
+    return {"fileSystemId": file_system, "transitEncryption": "ENABLED", "authorizationConfig": door}
 
 
 def logs(client: Any) -> None:

@@ -8,7 +8,7 @@ resource "azurerm_kubernetes_cluster_node_pool" "this" {
   vm_size               = "Standard_NC24ads_A100_v4"
   vnet_subnet_id        = var.subnet_id
   os_sku                = "Ubuntu"
-  os_disk_size_gb       = 120
+  os_disk_size_gb       = 200
   auto_scaling_enabled  = true
   min_count             = 2
   max_count             = 13

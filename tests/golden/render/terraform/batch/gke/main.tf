@@ -43,7 +43,7 @@ resource "google_container_node_pool" "this" {
   node_config {
     machine_type    = "g2-standard-48"
     spot            = true
-    disk_size_gb    = 480
+    disk_size_gb    = 200
     disk_type       = "pd-balanced"
     image_type      = "COS_CONTAINERD"
     service_account = google_service_account.nodes.email

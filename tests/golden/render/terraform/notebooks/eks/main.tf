@@ -58,7 +58,7 @@ resource "aws_launch_template" "nodes" {
 
     ebs {
       volume_type           = "gp3"
-      volume_size           = 2100
+      volume_size           = 200
       throughput            = 500
       iops                  = 3000
       encrypted             = true

@@ -51,7 +51,7 @@ resource "google_container_node_pool" "this" {
   node_config {
     machine_type    = "ct6e-standard-4t"
     spot            = true
-    disk_size_gb    = 560
+    disk_size_gb    = 200
     disk_type       = "hyperdisk-balanced"
     image_type      = "COS_CONTAINERD"
     service_account = google_service_account.nodes.email

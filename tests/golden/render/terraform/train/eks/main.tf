@@ -62,7 +62,7 @@ resource "aws_launch_template" "nodes" {
 
     ebs {
       volume_type           = "gp3"
-      volume_size           = 560
+      volume_size           = 200
       throughput            = 500
       iops                  = 3000
       encrypted             = true
