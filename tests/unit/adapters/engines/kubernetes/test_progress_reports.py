@@ -95,7 +95,10 @@ def test_no_message_of_another_program_says_anything(message: object) -> None:
     assert parse_report(json.dumps(message), 1) is None
 
 
-@given(st.dictionaries(st.sampled_from(["chipwise", "attempt", "step", "saved_step", "resumed_step", "steady", "at"]), ANYTHING))
+FIELDS = ("chipwise", "attempt", "step", "saved_step", "resumed_step", "steady", "at")
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), ANYTHING))
 @example({"step": 2**53 + 1})
 @example({"saved_step": 0})
 @example({"step": 1, "steady": 1e308})
