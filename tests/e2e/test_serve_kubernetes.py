@@ -111,7 +111,7 @@ def test_a_service_is_made_scaled_replaced_and_removed_and_a_bad_version_is_take
     services.check("web", first)
     assert _left(cluster, namespace) == [], "a look beforehand makes nothing"
     services.start("web", first, None, said)
-    assert said[-1] == "1 of 1 replica serve"
+    assert said[-1] == "1 of 1 replicas ready"
     sight = services.look("web")
     assert (sight.version, sight.available, sight.fewest_replicas, sight.most_replicas) == (1, 1, 1, 3)
     services.scale("web", first, 2, None, said)
@@ -203,7 +203,7 @@ def test_a_server_that_goes_away_in_the_middle_is_asked_again_and_what_was_appli
         wire.refuses = False
         starting.join(30)
         assert "the cluster answers again" in said
-        assert said[-1] == "1 of 1 replica serve"
+        assert said[-1] == "1 of 1 replicas ready"
         services.stop("web", said, now=True)
         engine.close()
     _must_leave_nothing(cluster, namespace)
@@ -309,7 +309,7 @@ def test_a_planned_workload_is_served_by_the_command_line_alone(
     path = tmp_path / "chat.yaml"
     path.write_text(CHAT)
     with user.shell("serve", str(path), "--engine", "cluster") as killed:
-        _within(lambda: "no node fits" in (_status(user).get("trouble") or ""), "its status to say why it waits", 60)
+        _within(lambda: _status(user).get("trouble"), "its status to say why it waits: for a machine, or a volume", 60)
         killed.send_signal(signal.SIGKILL)
     assert _status(user)["place"].endswith(f"/{namespace}"), "whoever was killed, it is found again"
     assert user.shown("serve", "stop", "chat", "--now").code == 0
@@ -331,7 +331,7 @@ def test_a_planned_workload_is_served_by_the_command_line_alone(
     scaled = user.shown("serve", "scale", "chat", "2")
     assert (scaled.code, _status(user)["available"]) == (0, 2), scaled.err
     shown = user.shown("serve", "status").out
-    assert "2 of 2 replicas serve" in shown
+    assert "2 of 2 replicas ready" in shown
     assert f"{namespace}-planned" in shown
     assert user.shown("serve", "stop", "chat", "--now").code == 0
     _must_leave_nothing(cluster, namespace)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from chipwise.serving.service import ServiceVersion
-from chipwise.text import duration, plural
+from chipwise.text import duration
 
 IMAGE_PATIENCE_S = 60.0  # with an image that cannot be pulled: registries fail for a moment too
 CRASHES = 3  # of one replica, after which nobody waits for it
@@ -23,6 +23,7 @@ class Ailment(StrEnum):
     IMAGE = "image"
     CRASHES = "crashes"
     NOT_CREATED = "not created"  # its container, as where a secret is not there
+    NO_VOLUME = "no volume"
     NO_NODE = "no node"
     REFUSED = "refused"  # its pods, by a quota or a rule of the cluster
 
@@ -128,8 +129,8 @@ def progress_words(sight: ClusterSight) -> str:
     """Where a start or a rollout stands."""
     reason = f": {sight.trouble.text}" if sight.trouble is not None else f"; {sight.waits}" if sight.waits else ""
     if sight.total > sight.updated:
-        return f"{sight.updated} of {sight.wanted} replicas are of the new version, {sight.available} serve{reason}"
-    return f"{sight.available} of {plural(sight.wanted, 'replica')} serve{reason}"
+        return f"{sight.updated} of {sight.wanted} replicas have version {sight.version}, {sight.available} ready{reason}"
+    return f"{sight.available} of {sight.wanted} replicas ready{reason}"
 
 
 def remedy(trouble: Trouble | None, namespace: str) -> str:
@@ -142,6 +143,10 @@ def remedy(trouble: Trouble | None, namespace: str) -> str:
             return f"kubectl -n {namespace} logs{pod if pod != 's' else ''} --previous shows what it printed."
         case Ailment.NOT_CREATED:
             return "Create what it names, such as its secret: kubectl create secret generic NAME --from-literal=KEY=..."
+        case Ailment.NO_VOLUME:
+            return (
+                f"Give the cluster a default StorageClass, or create the volume: kubectl -n {namespace} get pvc,storageclass."
+            )
         case Ailment.NO_NODE:
             return (
                 "Add such a machine, or let the cluster get one (`chipwise render --to karpenter`); or allow another chip in"

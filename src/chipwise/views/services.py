@@ -126,8 +126,8 @@ def cluster_view(service: ServiceRecord, sight: ClusterSight | None, trouble: st
         else None,
         "canary": None if service.canary is None else {"version": service.canary, "share": None},
         "versions": _versions(service),
-        "wanted": sight.wanted if sight is not None else None,
-        "available": sight.available if sight is not None else None,
+        "wanted": sight.wanted if sight is not None and sight.kind else None,
+        "available": sight.available if sight is not None and sight.kind else None,
         "waiting_for": sight.waits or None if sight is not None else None,
         "trouble": trouble or None,
         "replicas": [
@@ -165,7 +165,7 @@ def _cluster_heading(service: dict[str, Any]) -> list[str]:
     if service["wanted"] is not None:
         scaling = service["scaling"]
         limits = f", scaled from {scaling['fewest']} to {scaling['most']} by its autoscaler" if scaling else ""
-        lines.append(f"  {service['available']} of {plural(service['wanted'], 'replica')} serve{limits}")
+        lines.append(f"  {service['available']} of {service['wanted']} replicas ready{limits}")
     if service["pool"]:
         lines.append(f"  the InferencePool {service['pool']} picks among them")
     reason = service["trouble"] or service["waiting_for"]

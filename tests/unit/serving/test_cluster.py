@@ -71,10 +71,10 @@ def test_what_the_cluster_gave_up_or_somebody_deleted_is_over_at_once() -> None:
 
 
 def test_progress_says_how_many_serve_and_what_they_wait_for() -> None:
-    assert progress_words(STARTS) == "0 of 2 replicas serve; its containers are being created"
-    assert progress_words(replace(STARTS, wanted=1, trouble=IMAGE)) == f"0 of 1 replica serve: {IMAGE.text}"
+    assert progress_words(STARTS) == "0 of 2 replicas ready; its containers are being created"
+    assert progress_words(replace(STARTS, wanted=1, trouble=IMAGE)) == f"0 of 1 replicas ready: {IMAGE.text}"
     rolling = replace(STARTS, updated=1, available=2, total=3, waits="")
-    assert progress_words(rolling) == "1 of 2 replicas are of the new version, 2 serve"
+    assert progress_words(rolling) == "1 of 2 replicas have version 2, 2 ready"
 
 
 def test_each_ailment_has_a_remedy_of_its_own() -> None:

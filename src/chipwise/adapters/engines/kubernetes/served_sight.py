@@ -10,7 +10,7 @@ from chipwise.serving.cluster import Ailment, ClusterSight, ReplicaSight, Troubl
 from .kinds import DEPLOYMENT, EVENT, GROUPS, POD, Object, ObjectKind
 from .picture import FINAL_PHASES, Picture, condition
 from .served_objects import VERSION_LABEL
-from .story import NO_START, ends_again, of_pod, short, stuck_image, why_waiting
+from .story import NO_START, UNBOUND, ends_again, of_pod, short, stuck_image, why_waiting
 
 EXCEEDED = "ProgressDeadlineExceeded"
 
@@ -104,7 +104,8 @@ def _of_pod(picture: Picture, pod: Object) -> Trouble | None:
         return Trouble(Ailment.NOT_CREATED, of_pod(picture, pod), name)
     unscheduled = condition(pod, "PodScheduled", "False")
     if unscheduled is not None and unscheduled.get("reason") != "SchedulingGated":
-        return Trouble(Ailment.NO_NODE, of_pod(picture, pod), name)
+        lacks_volume = UNBOUND in str(unscheduled.get("message", ""))
+        return Trouble(Ailment.NO_VOLUME if lacks_volume else Ailment.NO_NODE, of_pod(picture, pod), name)
     return None
 
 

@@ -146,6 +146,11 @@ def _trouble(*pods: dict[str, Any]) -> tuple[Ailment, str]:
     return trouble.ailment, trouble.text
 
 
+def test_a_claim_without_a_volume_is_no_lack_of_machines() -> None:
+    unbound = NOWHERE | {"message": "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."}
+    assert _trouble(_pod("a", nowhere=True, conditions=[unbound]))[0] is Ailment.NO_VOLUME
+
+
 def test_pods_that_the_cluster_refuses_are_told_with_its_words() -> None:
     refused = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: pods=1"}
     trouble = _see(_main(conditions=[refused])).trouble
