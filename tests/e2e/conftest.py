@@ -30,6 +30,7 @@ LONGEST = (
     "test_render_more",
     "test_bench",
     "test_serve",
+    "test_serve_kubernetes",
     "test_run_local",
     "test_machine",
     "test_hostile_member",

@@ -42,6 +42,27 @@ _CORDON_HEAD = """\
 # Once a node is repaired: kubectl taint nodes NODE chipwise.dev/unhealthy-
 """
 _CORDON_RULES = (("", ("nodes",), ("patch",)),)
+SERVES = "chipwise-server"
+_SERVING_HEAD = """\
+# What `chipwise serve --engine kubernetes` needs, in the namespace where the service is. Put in your namespace and who serves:
+#   sed 's/NAMESPACE/chat/; s/SOMEBODY/you@example.com/' kubernetes-role.yaml | kubectl apply -f -
+"""
+_MADE = ("list", "create", "update", "delete")
+_SERVING_RULES = (
+    ("apps", ("deployments",), _MADE),
+    ("apps", ("deployments/scale",), ("patch",)),
+    ("leaderworkerset.x-k8s.io", ("leaderworkersets",), _MADE),
+    ("leaderworkerset.x-k8s.io", ("leaderworkersets/scale",), ("patch",)),
+    ("autoscaling", ("horizontalpodautoscalers",), (*_MADE, "patch")),
+    ("", ("services", "serviceaccounts"), _MADE),
+    ("", ("persistentvolumeclaims",), ("list", "create", "delete")),
+    ("networking.k8s.io", ("networkpolicies",), _MADE),
+    ("policy", ("poddisruptionbudgets",), _MADE),
+    ("", ("pods",), ("list", "delete")),
+    ("", ("events",), ("list",)),
+    ("inference.networking.k8s.io", ("inferencepools",), ("list",)),
+    ("kueue.x-k8s.io", ("localqueues",), ("list",)),
+)
 _API = "rbac.authorization.k8s.io"
 
 
@@ -75,6 +96,19 @@ def cordoning(namespace: str = "NAMESPACE", user: str = "SOMEBODY") -> list[dict
 
 def cordoning_text() -> str:
     return _CORDON_HEAD + _yaml(cordoning())
+
+
+def serving(namespace: str = "NAMESPACE", user: str = "SOMEBODY") -> list[dict[str, Any]]:
+    """Of whoever serves in a namespace, and runs no jobs there."""
+    inside = {"name": SERVES, "namespace": namespace}
+    return [
+        _object("Role", inside, rules=_written(_SERVING_RULES)),
+        _object("RoleBinding", inside, roleRef=_refers("Role", SERVES), subjects=[_somebody(user)]),
+    ]
+
+
+def serving_text() -> str:
+    return _SERVING_HEAD + _yaml(serving())
 
 
 def _yaml(documents: list[dict[str, Any]]) -> str:

@@ -22,9 +22,9 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 def _engines() -> Sequence[str]:
-    from chipwise.api.serving.engines import names
+    from chipwise.api.serving.engines import with_clusters
 
-    return names()
+    return with_clusters()
 
 
 def _policies() -> Sequence[str]:
@@ -64,7 +64,9 @@ class _Rollout(click.Command):
 def _of_replica(function: F) -> F:
     """Options that say what a replica is, for the first version and for later ones."""
     options = (
-        click.option("--engine", cls=Listing, names=_engines, default=None, help="Serve with {names}."),
+        click.option(
+            "--engine", cls=Listing, names=_engines, default=None, help="Serve with {names}; the last runs it in a cluster."
+        ),
         click.option("--weights", default=None, metavar="FILE", help="Serve this file: model.gguf."),
         click.option("--environment", "-e", default=None, help="Use this environment of the file: prod."),
         click.option("--context", type=WholeNumber(), default=None, help="Tokens of prompt and answer together."),
@@ -76,7 +78,7 @@ def _of_replica(function: F) -> F:
         click.option("--flags", default="", metavar="WORDS", help="Add these words to the engine's command."),
         click.option("--env", "settings", multiple=True, metavar="NAME[=VALUE]", help="Set or pass on a variable."),
         click.option("--secret", "secrets", multiple=True, metavar="NAME[=STORED/KEY]", help="Pass a secret."),
-        click.option("--ready-within", type=Duration(), default=1800.0, help="Give up if it is not ready by then: 30m."),
+        click.option("--ready-within", type=Duration(), default=None, help="Give up if it is not ready by then; default: 30m."),
     )
     for option in reversed(options):
         function = option(function)
@@ -105,6 +107,7 @@ def _of_scaling(function: F) -> F:
 )
 @_of_scaling
 @_of_replica
+@click.option("--namespace", default=None, help="Use this namespace of the cluster.")
 @click.option("--port", type=WholeNumber(0, 65535), default=8080, show_default=True, help="Listen here; 0: any free port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
 @click.option("--key-file", default=None, metavar="FILE", help="Require a key from this file.")
@@ -120,16 +123,18 @@ def _of_scaling(function: F) -> F:
 @click.option("--json", "as_json", is_flag=True, help="Print the service as JSON; implies --detach.")
 @click.pass_context
 def serve(ctx: click.Context, /, words: tuple[str, ...], detach: bool, as_json: bool, **options: Any) -> None:
-    """Serve a model on this machine.
+    """Serve a model on this machine, or in a cluster.
 
     Replicas are jobs like any other: a lost one is started again, and its requests go to the others or wait. A gateway before
     them speaks the APIs of OpenAI and TGI. Ctrl-C lets requests end and stops all; with --detach it keeps running.
+    With --engine kubernetes the objects that `render --to kubernetes` writes are applied, and it keeps running there.
 
     \b
     Examples:
       chipwise serve tiny.gguf --replicas 2
       chipwise serve workload.yaml --engine llama.cpp --weights model.gguf
       chipwise serve --replicas 2 -- python server.py --port {port}
+      chipwise serve workload.yaml --engine kubernetes --namespace chat
       chipwise serve status
       chipwise serve scale tiny 3
       chipwise serve rollout tiny better.gguf --share 10%
@@ -148,10 +153,12 @@ def serve(ctx: click.Context, /, words: tuple[str, ...], detach: bool, as_json: 
         text.show_json(standing.standing(session, service.name)[0])
         return
     click.echo(f"{service.name} serves at {service.door.url}")
+    if service.place:
+        click.echo(f"From here: {standing.reached(service)}")
     for line in standing.scaling_lines(service):
         click.echo(line)
     click.echo(f"Try: {standing.example(service)}")  # on one line, to be copied
-    if detach:
+    if detach or service.place:
         text.say(f"chipwise serve status shows it; chipwise serve stop {service.name} ends it.")
         return
     ctx.exit(_followed(session, service.name))
@@ -218,14 +225,15 @@ def _show(service: dict[str, Any]) -> None:
         text.Column("ready"),
         text.Column("requests", right=True),
         text.Column("tries", right=True),
-        text.Column("job", flexible=True),
+        text.Column("node" if service["place"] else "job", flexible=True),
     ]
     rows = []
     for replica in service["replicas"]:
         ready = "draining" if replica["draining"] else "yes" if replica["ready"] else "no"
         requests = "" if replica["requests"] is None else str(replica["requests"])
-        cells = (replica["name"], str(replica["version"]), replica["phase"], ready, requests, str(replica["attempts"]))
-        rows.append([*cells, replica["job"]])
+        version = "" if replica["version"] is None else str(replica["version"])
+        cells = (replica["name"], version, replica["phase"], ready, requests, str(replica["attempts"]))
+        rows.append([*cells, (replica["node"] if service["place"] else replica["job"]) or ""])
     text.show_table(columns, rows)
 
 
@@ -242,7 +250,8 @@ def scale(name: str, replicas: str, scaling: str | None, scale_every: float | No
 
     rules = ScalingOptions(scaling, scale_every, idle)
     service = changing.scale(open_session(), name, replicas, text.say, scaling=rules)
-    text.say(f"{name} has {text.plural(len(service.replicas), 'replica')}")
+    if not service.place:
+        text.say(f"{name} has {text.plural(len(service.replicas), 'replica')}")
 
 
 @serve.command(cls=_Rollout)
@@ -272,6 +281,7 @@ def rollout(
     the old version gets all requests back; otherwise the new one gets them, and old replicas end theirs.
     """
     from chipwise.api.serving import changing
+    from chipwise.api.serving.options import RolloutOptions
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.units import parse_share
@@ -282,7 +292,7 @@ def rollout(
         text.say(f"{name} is as it was")
         return
     request, serving = _request_of(words, bool(ctx.meta.get("command")), options)
-    rules = changing.RolloutOptions(share=parse_share(share), judge_for=judge_for, instant=instant)
+    rules = RolloutOptions(share=parse_share(share), judge_for=judge_for, instant=instant)
     service = changing.rollout(session, name, request, serving, rules, text.say)
     text.say(f"{name} serves version {service.stable}")
 

@@ -73,7 +73,7 @@ def _refuse_without_program(source: NamedText) -> None:
     if kind == "pipeline" or data.get("program") is not None or not isinstance(kind, str):
         return
     if kind == "serve":
-        remedy = 'cw.serve(model) serves it on this machine, and plan.render("kubernetes") writes its deployment.'
+        remedy = 'cw.serve(model) serves it on this machine, and cw.serve(workload, engine="kubernetes") in a cluster.'
         raise BadInput(f"{data.get('name')} does not say what to run.", remedy=remedy)
     command = '["python", "train.py"]'
     raise BadInput(

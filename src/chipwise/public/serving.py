@@ -58,6 +58,7 @@ class ServiceOptions(ReplicaOptions, total=False):
     team: str
     project: str
     labels: Mapping[str, str]
+    namespace: str
     folder: str | Path
 
 
@@ -130,9 +131,11 @@ class ServeVerbs(Opened):
         work: str | Path | Mapping[str, Any] | Common | Plan | NoPlan | Sequence[str],
         **options: Unpack[ServiceOptions],
     ) -> RunningService:
-        """Serve a model, a file of weights, a workload, a plan or a command (a list of words) on this machine.
+        """Serve a model, a file of weights, a workload, a plan or a command (a list of words) on this machine; with
+        `engine="kubernetes"` a workload or a plan in a cluster.
 
-        It is ready when this returns, and outlives the call: replicas are jobs that are started again when they are lost.
+        It is ready when this returns, and outlives the call: replicas are jobs that are started again when they are lost, and
+        pods in a cluster.
 
         >>> service = cw.serve("tiny.gguf", replicas=2, port=0)
         >>> service.url, service.stop()
@@ -186,14 +189,14 @@ class ServeVerbs(Opened):
         >>> cw.serve_rollout("tiny", "better.gguf", share="10%")
         """
         from chipwise.api.serving import changing
-        from chipwise.api.serving.options import ServeOptions
+        from chipwise.api.serving.options import RolloutOptions, ServeOptions
         from chipwise.units import parse_seconds, parse_share
 
         if back:
             service = changing.back(self.api, name)
         else:
             request, settings = _request_of(work if work is not None else (), options)
-            rules = changing.RolloutOptions(share=parse_share(share), judge_for=parse_seconds(judge_for), instant=instant)
+            rules = RolloutOptions(share=parse_share(share), judge_for=parse_seconds(judge_for), instant=instant)
             service = changing.rollout(self.api, name, request, ServeOptions(**settings), rules)
         return RunningService(service.name, service.door.url, self)
 

@@ -1,4 +1,4 @@
-"""What a service on this machine is: its door, its versions and its replicas, as one value that is written to a file.
+"""What a service is, here or in a cluster: its door, its versions and its replicas, as one value that is written to a file.
 
 Commands change it and the gateway reads it, so that each may end and start again: whoever reads the file knows all.
 """
@@ -48,12 +48,24 @@ class ReplicaNeeds:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterVersion:
+    """What a cluster is given of a version."""
+
+    image: str
+    objects: tuple[Mapping[str, Any], ...]
+    starts_s: float  # in which a replica should be ready, machine, image and weights included
+    environment: str = ""  # of the workload's file
+    lasting: tuple[str, ...] = ()  # claims that somebody fills: they outlive the service
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceVersion:
     number: int
     engine: str
     request: ReplicaRequest
     created: float  # seconds since 1970
     needs: ReplicaNeeds = ReplicaNeeds()
+    in_cluster: ClusterVersion | None = None  # None: its replicas are jobs here
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +108,7 @@ class ServiceRecord:
     next_number: int = 1  # of a replica
     goals: Mapping[str, float] = field(default_factory=dict)  # seconds, by what: "ttft p95"
     workload: str = ""  # the file that it came from
+    place: str = ""  # the cluster and namespace where it runs; empty: this machine
 
     @property
     def stable(self) -> int:
@@ -158,7 +171,9 @@ def read_service(document: Mapping[str, Any]) -> ServiceRecord:
         values["scaling"] = _as(ServiceScaling, values.get("scaling", {}))
         values["replicas"] = tuple(_as(ReplicaRecord, item) for item in values["replicas"])
         values["versions"] = tuple(
-            _as(ServiceVersion, {**item, "request": _request(item["request"]), "needs": _needs(item["needs"])})
+            _as(
+                ServiceVersion, {**item, "request": _request(item["request"]), "needs": _needs(item["needs"]), **_cluster(item)}
+            )
             for item in values["versions"]
         )
         return _as(ServiceRecord, values)
@@ -172,6 +187,12 @@ def _request(item: Mapping[str, Any]) -> ReplicaRequest:
 
 def _needs(item: Mapping[str, Any]) -> ReplicaNeeds:
     return _as(ReplicaNeeds, {**item, **{name: tuple(item[name]) for name in ("labels", "settings", "secrets")}})
+
+
+def _cluster(item: Mapping[str, Any]) -> dict[str, ClusterVersion | None]:
+    part = item.get("in_cluster")
+    lists = {name: tuple(part[name]) for name in ("objects", "lasting")} if part else {}
+    return {"in_cluster": _as(ClusterVersion, {**part, **lists}) if part else None}
 
 
 def _as(kind: type[SettingsType], item: Mapping[str, Any]) -> SettingsType:

@@ -106,6 +106,11 @@ def remember(session: Session, place: str, reach: Reach) -> None:
 
 
 def of_place(session: Session, place: str) -> Engine:
+    return connect(session, reach_of(session, place))
+
+
+def reach_of(session: Session, place: str) -> Reach:
+    """How jobs of a place got there."""
     from chipwise.adapters import state_files
 
     stored = state_files.read(home_of(session, place), "reach.json")
@@ -117,11 +122,10 @@ def of_place(session: Session, place: str) -> Engine:
         and kind in choices()
         and isinstance(fields, dict)
     ):
-        return connect(session, Reach(kind) if runs_here(kind) else Reach(kind, _checked(kind, fields, "reach.json", place)))
+        return Reach(kind) if runs_here(kind) else Reach(kind, _checked(kind, fields, "reach.json", place))
     for name in _configured(session):
-        engine = connect(session, reach(session, name))
-        if engine.place == place:
-            return engine
+        if connect(session, way := reach(session, name)).place == place:
+            return way
     kind = place.partition(":")[0]
     raise NotFound(
         f"This machine has no settings for {place}.",

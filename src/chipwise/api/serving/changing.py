@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from chipwise.adapters.http.log_lines import log_lines
 from chipwise.api.running import held
-from chipwise.api.serving import folders
+from chipwise.api.serving import clusters, folders
 from chipwise.api.serving.deciding import scaling_decision
 from chipwise.api.serving.engines import check_here
 from chipwise.api.serving.options import (
+    DRAINS_WITHIN_S,
     STARTS_WITHIN_S,
+    RolloutOptions,
     ScalingOptions,
     ServeOptions,
     as_options,
+    check_in_cluster,
     checked_scaling,
     needs_of,
     replica_counts,
@@ -36,18 +38,7 @@ from chipwise.text import duration, percent, plural
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
-DRAINS_WITHIN_S = 120.0
-SHARE = 0.1
-JUDGES_FOR_S = 300.0
 LOOKS_S = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutOptions:
-    share: float = SHARE  # of the requests, while it is judged
-    judge_for: float = JUDGES_FOR_S
-    instant: bool = False  # all requests at once, without judgement
-    drain: float = DRAINS_WITHIN_S
 
 
 def scale(
@@ -64,6 +55,8 @@ def scale(
     with folders.changing(session, name):
         service = folders.load(session, name)
         _refuse_canary(service)
+        if service.place:
+            return clusters.scale(session, service, (count, most_replicas), scaling, say)
         was_scaled = service.most_replicas is not None
         settings = checked_scaling(scaling, most_replicas, service.scaling if was_scaled else None)
         if most_replicas is None and was_scaled:
@@ -153,6 +146,9 @@ def rollout(
     with folders.changing(session, name):
         service = folders.load(session, name)
         _refuse_canary(service)
+        if service.place:
+            check_in_cluster(options)
+            return clusters.rollout(session, service, request, serving, say)
         before = service.version(service.stable)
         service = _with_version(session, service, before, request, serving)
         fresh, count = service.versions[-1], len(service.of_version(before.number))
@@ -161,7 +157,7 @@ def rollout(
             say(f"{name} sleeps, so version {fresh.number} is not judged; it replaces the old one when it is ready")
         service = folders.store(session, replace(service, canary=fresh.number, canary_share=0.0))
         try:
-            service = _grown(session, service, fresh.number, max(count, 1) if is_instant else 1, serving.ready_within, say)
+            service = _grown(session, service, fresh.number, max(count, 1) if is_instant else 1, serving.within_s, say)
             if not is_instant:
                 service = folders.store(session, replace(service, canary_share=options.share))
                 say(f"version {fresh.number} gets {percent(options.share)} of the requests")
@@ -175,7 +171,7 @@ def rollout(
                         else "",
                     )
                 say(f"version {fresh.number} is judged good: {'; '.join(judgement.reasons)}")
-                service = _grown(session, service, fresh.number, count - 1, serving.ready_within, say)
+                service = _grown(session, service, fresh.number, count - 1, serving.within_s, say)
         except BaseException:
             taken_back(session, name, say)
             raise
@@ -212,7 +208,7 @@ def _judged(session: Session, service: ServiceRecord, old: int, within_s: float)
     begins = time.time()
     until = time.monotonic() + within_s
     while True:
-        outcomes = read_outcomes(_log_lines(session, service.name, begins), versions)
+        outcomes = read_outcomes(log_lines(folders.folder_of(session, service.name), begins), versions)
         judgement = judge(outcomes.get(old, []), outcomes.get(service.canary, []), service.goals)
         if crashed := _crashed(session, [record.job for record in canaries]):
             return CanaryJudgement(CanaryVerdict.BAD, judgement.requests, (crashed,))
@@ -222,21 +218,6 @@ def _judged(session: Session, service: ServiceRecord, old: int, within_s: float)
             waited = f"within {duration(within_s)}"
             return replace(judgement, reasons=tuple(f"{reason} {waited}" for reason in judgement.reasons))
         time.sleep(LOOKS_S)
-
-
-def _log_lines(session: Session, name: str, begins: float) -> Iterator[Mapping[str, Any]]:
-    path = folders.folder_of(session, name) / folders.ACCESS_LOG
-    for file in (path.with_suffix(".log.1"), path):
-        if not file.exists():
-            continue
-        with file.open(encoding="utf-8", errors="replace") as lines:
-            for text in lines:
-                try:
-                    line = json.loads(text)
-                except ValueError:
-                    continue  # the last one, while it is written
-                if isinstance(line, dict) and line.get("time", 0.0) >= begins:
-                    yield line
 
 
 def _crashed(session: Session, ids: list[str]) -> str:
@@ -258,8 +239,11 @@ def _note(session: Session, service: ServiceRecord, judgement: CanaryJudgement) 
 def back(session: Session, name: str, say: Say = lambda line: None) -> ServiceRecord:
     """A rollout that was left in the middle is taken back."""
     with folders.changing(session, name):
-        if folders.load(session, name).canary is None:
+        service = folders.load(session, name)
+        if service.canary is None:
             raise BadInput(f"No version of {name} is being rolled out.", remedy="`chipwise serve status` shows what runs.")
+        if service.place:
+            return clusters.back(session, service, say)
         return taken_back(session, name, say)
 
 
@@ -278,6 +262,9 @@ def taken_back(session: Session, name: str, say: Say) -> ServiceRecord:
 def stop(session: Session, name: str, say: Say = lambda line: None, *, now: bool = False) -> None:
     """The gateway takes nothing new and ends what it has; then replicas end."""
     service = folders.load(session, name)
+    if service.place:
+        clusters.stop(session, service, say, now=now)
+        return
     if service.scaler:
         stop_jobs(session, [service.scaler], "its service is stopped", now=True)
     if service.gateway:

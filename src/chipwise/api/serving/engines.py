@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, cast
 
 from chipwise import plugins
 from chipwise.api.running import place
+from chipwise.api.running.installed import choices, package
 from chipwise.api.running.predicting import local_allocation
 from chipwise.catalog.compatibility import CompatibilityAnswer, check
 from chipwise.errors import BadInput, UnknownName
 from chipwise.renderer.served import LLAMA
+from chipwise.runner.abilities import AppliesObjects
 from chipwise.runner.job import Needs
 from chipwise.runner.submission.predicted import Allocation
 from chipwise.serving.engine import ReplicaRequest, ServingEngine, ServingMachine
@@ -30,9 +32,14 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_TYPED.get(name, name) for name in plugins.names(FOLDER, GROUP)))
 
 
+def with_clusters() -> tuple[str, ...]:
+    """What `--engine` may say: what serves, or where."""
+    return (*names(), *(name for name in choices() if isinstance(package(name), AppliesObjects)))
+
+
 def engine_named(name: str) -> ServingEngine:
     if name not in names():
-        raise UnknownName("serving engine", name, nearest(name, names()), known=names())
+        raise UnknownName("serving engine", name, nearest(name, with_clusters()), known=with_clusters())
     return cast("ServingEngine", plugins.load(FOLDER, GROUP, _FILES.get(name, name)))
 
 

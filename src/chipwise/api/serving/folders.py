@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from chipwise.adapters import state_files
 from chipwise.adapters.http.service_gateway import ACCESS_LOG as ACCESS_LOG
 from chipwise.adapters.http.service_gateway import SEEN, SERVICE, read_folder
-from chipwise.errors import TryLater, UnknownName
+from chipwise.errors import BadInput, TryLater, UnknownName
 from chipwise.serving.service import ServiceRecord, written
 from chipwise.spelling import nearest
 
@@ -36,6 +36,15 @@ def load(session: Session, name: str) -> ServiceRecord:
     if name not in known:
         raise UnknownName("service", name, nearest(name, known), remedy="`chipwise serve status` lists all.")
     return read_folder(folder_of(session, name))
+
+
+def refuse_running(session: Session, name: str) -> None:
+    if name in names(session):
+        raise BadInput(
+            f"{name} is running already.",
+            remedy=f"Change it with `chipwise serve scale` or `rollout`, end it with `chipwise serve stop {name}`, or start "
+            "another with --name.",
+        )
 
 
 def only_name(session: Session, name: str | None) -> str:

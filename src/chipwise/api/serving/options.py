@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from chipwise.api.serving import folders
 from chipwise.errors import OutsideFailed
 from chipwise.renderer.served import ServedThing
+from chipwise.runner.submission.serving import DRAINS_WITHIN_S as DRAINS_WITHIN_S
 from chipwise.runner.submission.serving import STARTS_WITHIN_S as STARTS_WITHIN_S
+from chipwise.runner.submission.serving import RolloutOptions as RolloutOptions
 from chipwise.runner.submission.serving import ScalingOptions as ScalingOptions
 from chipwise.runner.submission.serving import ServeOptions as ServeOptions
 from chipwise.runner.submission.serving import as_options as as_options
+from chipwise.runner.submission.serving import check_in_cluster as check_in_cluster
 from chipwise.runner.submission.serving import checked_scaling as checked_scaling
 from chipwise.runner.submission.serving import replica_counts as replica_counts
 from chipwise.serving.service import ReplicaNeeds, ServiceRecord

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -36,22 +35,10 @@ GRACE_S = 30.0
 Say = Callable[[str], None]
 
 
-def free_port(host: str = "127.0.0.1", port: int = 0) -> int:
-    """A port that nobody listens on; the one that is asked for, where it is free."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, port))
-        except OSError as error:
-            raise BadInput(
-                f"{host}:{port} cannot be listened on: {error.strerror}.", remedy="Choose another with --port; 0 takes any."
-            ) from None
-        return int(listener.getsockname()[1])
-
-
 def submit_replica(runtime: Runtime, service: ServiceRecord, version: ServiceVersion) -> ServiceRecord:
     """One more replica of a version, recorded in the service's file."""
+    from chipwise.adapters.http.service_door import free_port
+
     needs = version.needs
     request = replace(version.request, port=free_port())
     start = engine_named(version.engine).start(request)

@@ -1,4 +1,4 @@
-"""What `chipwise run` gives to a cluster: the work of a plan alone, as objects.
+"""What `chipwise run` and `chipwise serve` give to a cluster: the work of a plan alone, as objects.
 
 What surrounds it (namespace, quotas, priority classes, queues) is for who runs the cluster. A priority class is left out, for
 pods that name one that is not there are refused, and to make one takes rights over the whole cluster. So is the deadline: each
@@ -22,9 +22,12 @@ from chipwise.renderer.layout import grouped, meets, replica_machines
 from chipwise.renderer.yaml_text import Yaml, plain
 
 
-def work(deployment: Deployment, queue: str = "", image: str = "") -> tuple[Mapping[str, object], ...]:
-    """`queue`: of Kueue, in the namespace where it will run. `image`: instead of the workload's own."""
-    _runnable(deployment)
+def work(
+    deployment: Deployment, queue: str = "", image: str = "", *, with_groups: bool = False
+) -> tuple[Mapping[str, object], ...]:
+    """`queue`: of Kueue, in the namespace where it will run. `image`: instead of the workload's own. `with_groups`: replicas
+    may be groups of machines."""
+    _runnable(deployment, with_groups)
     if image:
         deployment = replace(deployment, software=replace(deployment.software, image=image, built=False))
     if deployment.software.built:
@@ -45,7 +48,7 @@ def work(deployment: Deployment, queue: str = "", image: str = "") -> tuple[Mapp
     return tuple(_by_itself(plain(one)) for one in objects)
 
 
-def _runnable(deployment: Deployment) -> None:
+def _runnable(deployment: Deployment, with_groups: bool) -> None:
     match deployment.form:
         case Form.PIPELINE:
             raise CannotRender("A cluster runs one stage at a time.", remedy="Run each stage as a job after the one before.")
@@ -56,7 +59,7 @@ def _runnable(deployment: Deployment) -> None:
                 f"{deployment.node.chip} is an edge device; no cluster reaches it.", remedy="chipwise render --to compose."
             )
     apply = "Render it with --to kubernetes and kubectl apply the files"
-    if grouped(deployment):
+    if grouped(deployment) and not with_groups:
         machines = replica_machines(deployment)
         raise CannotRender(f"A replica of {deployment.title} is a group of {machines} machines.", remedy=f"{apply}.")
     if streams.live(deployment):
@@ -75,6 +78,9 @@ def _by_itself(manifest: Any) -> Mapping[str, object]:
     if manifest["kind"] in ("Job", "Deployment"):
         manifest["spec"]["template"]["spec"].pop("priorityClassName", None)
         manifest["spec"].pop("activeDeadlineSeconds", None)
+    if manifest["kind"] == "LeaderWorkerSet":
+        for template in ("leaderTemplate", "workerTemplate"):
+            manifest["spec"]["leaderWorkerTemplate"][template]["spec"].pop("priorityClassName", None)
     if (
         manifest["kind"] == "Job" and manifest["spec"].get("completions") == 1
     ):  # a lost machine does not count: podFailurePolicy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from chipwise.errors import BadInput
@@ -14,6 +14,8 @@ POLICY = "least-work"
 QUEUE_S = 30.0
 STARTS_WITHIN_S = 1800.0  # large models take long to load
 MOST_REPLICAS = 256
+SHARE, JUDGES_FOR_S, DRAINS_WITHIN_S = 0.1, 300.0, 120.0
+IN_CLUSTER = frozenset({"replicas", "ready_within", "team", "project", "labels", "namespace"})  # options that hold there
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class ServeOptions:
     idle: float | None = None  # without a request, before the last replica of 0-N goes
     policy: str = POLICY
     queue: float = QUEUE_S
-    ready_within: float = STARTS_WITHIN_S
+    ready_within: float | None = None  # None: as the plan predicts it for a cluster, else STARTS_WITHIN_S
     cpus: int = 0
     team: str | None = None
     project: str | None = None
@@ -39,6 +41,18 @@ class ServeOptions:
     settings: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     folder: Path | None = None
+    namespace: str | None = None  # of a cluster; None: as it is configured
+
+    @property
+    def within_s(self) -> float:
+        """Of a replica on this machine."""
+        return STARTS_WITHIN_S if self.ready_within is None else self.ready_within
+
+    @property
+    def of_this_machine(self) -> dict[str, object]:
+        """Those that were given and mean nothing in a cluster."""
+        values = ((entry, getattr(self, entry.name)) for entry in fields(self) if entry.name not in IN_CLUSTER)
+        return {entry.name: value for entry, value in values if value != entry.default}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +62,28 @@ class ScalingOptions:
     policy: str | None = None
     every_s: float | None = None
     idle_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutOptions:
+    share: float = SHARE  # of the requests, while it is judged
+    judge_for: float = JUDGES_FOR_S
+    instant: bool = False  # all requests at once, without judgement
+    drain: float = DRAINS_WITHIN_S
+
+
+def check_in_cluster(options: ScalingOptions | RolloutOptions) -> None:
+    """Refuses what the cluster itself decides."""
+    if isinstance(options, ScalingOptions) and options != ScalingOptions():
+        raise BadInput(
+            "The cluster scales by its own autoscaler.",
+            remedy="Give one or two numbers alone; `chipwise render --to keda` writes other rules.",
+        )
+    if isinstance(options, RolloutOptions) and options != RolloutOptions():
+        raise BadInput(
+            "A cluster replaces one replica after the other, without a share of the requests.",
+            remedy="Leave --share, --judge-for and --instant out; `chipwise render --to argo-rollouts` writes a canary.",
+        )
 
 
 def replica_counts(replicas: int | str) -> tuple[int, int | None]:

@@ -25,7 +25,7 @@ TIMEOUT_S = 15.0
 SILENT_S = 75.0  # of a watch, which the server itself ends before: it is dead
 PAGE = 500
 DRY_RUN = {"dryRun": "All"}
-ROLE = "docs/running/kubernetes-role.yaml"
+ROLE, SERVING_ROLE = "docs/running/kubernetes-role.yaml", "docs/serving/kubernetes-role.yaml"
 _MEND = "Fix the workload, and render it to see the objects."
 _LACKING = re.compile(r"cannot (\w+) resource")
 VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -46,6 +46,7 @@ class Connection:
     server: str
     namespace: str
     manager: str
+    role: str = ROLE  # the file that has the rights of what it is used for
     _streams: set[Any] = field(default_factory=set)  # sockets on which somebody waits for the next line
 
     def close(self) -> None:
@@ -74,9 +75,10 @@ class Connection:
         params = {"fieldManager": self.manager, "force": "true", "fieldValidation": "Strict", **(DRY_RUN if dry_run else {})}
         return self._call("PATCH", kind, body["metadata"]["name"], body, params, "application/apply-patch+yaml")
 
-    def replace(self, kind: ObjectKind, made: Object) -> Object:
+    def replace(self, kind: ObjectKind, made: Object, *, dry_run: bool = False) -> Object:
         """Only if it is still as it was read: raises Exists where somebody was faster."""
-        return self._call("PUT", kind, made["metadata"]["name"], made, {"fieldManager": self.manager})
+        params = {"fieldManager": self.manager, **(DRY_RUN if dry_run else {})}
+        return self._call("PUT", kind, made["metadata"]["name"], made, params)
 
     def merge(self, kind: ObjectKind, name: str, change: Object) -> Object:
         params = {"fieldManager": self.manager}
@@ -229,7 +231,8 @@ def _error(status: int, message: str, verb: str, kind: ObjectKind, connection: C
                 action = action.replace(verb, lacking[1], 1)
             scope = f"in namespace {connection.namespace}" if kind.namespaced else "of the whole cluster"
             return NotAllowed(
-                f"You may not {action} {scope}: {message}", remedy=f"Ask for the rights of {ROLE}: kubectl apply -f {ROLE}."
+                f"You may not {action} {scope}: {message}",
+                remedy=f"Ask for the rights of {connection.role}: kubectl apply -f {connection.role}.",
             )
         case 404 if "namespaces" in message and "not found" in message:
             return NotFound(

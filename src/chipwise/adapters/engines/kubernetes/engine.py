@@ -21,7 +21,7 @@ from chipwise.runner.engine import Clear, End, Leave, Order, Seen, Sight, Start,
 from chipwise.runner.job import Job, Phase
 
 from . import NAME, gate, trying
-from .connection import Connection, Exists, opened
+from .connection import SERVING_ROLE, Connection, Exists, opened
 from .health import NodeHealth, SickNode, avoiding
 from .kinds import CONFIG_MAP, DEPLOYMENT, JOB, JOB_LABEL, MAIN, POD, WATCHED, Object, ObjectKind
 from .logs import Logs
@@ -39,6 +39,7 @@ from .objects import (
 )
 from .picture import ATTEMPT, FINAL_PHASES, Key, Picture, condition, key_of, seconds
 from .reading import LEAVE, Times, lacks_image, part_of, sight, with_steps
+from .services import Services
 from .story import WaitMessage, next_message
 from .watching import Watch
 
@@ -236,6 +237,9 @@ class Kubernetes:
     def queue_for(self, team: str, asked: str = "") -> str:
         """The queue of Kueue for `Spec.objects`; empty where there is none."""
         return trying.queue_for(self.connection, team, asked)
+
+    def services(self) -> Services:
+        return Services(replace(self.connection, role=SERVING_ROLE), self.config.record, self.place)
 
     def check(self, job: Job) -> None:
         """Raises what the cluster would refuse its attempt for, and makes nothing. Where fewer machines will do, they are

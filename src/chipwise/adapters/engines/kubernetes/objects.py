@@ -209,7 +209,7 @@ def _placed(body: Object, namespace: str) -> dict[str, Any]:
 
 def _renamed(body: Object, old: str, key: Key, namespace: str, marked: Mapping[str, str]) -> dict[str, Any]:
     """What was called after the work is called after the attempt, and what follows its name keeps following it."""
-    renamed: dict[str, Any] = _selecting(_placed(body, namespace), _own(key))
+    renamed: dict[str, Any] = selecting(_placed(body, namespace), _own(key))
     meta = renamed["metadata"]
     own = str(meta.get("name", ""))
     meta["name"] = name_of(key) + _ending(own.removeprefix(old) if old and own.startswith(old) else f"-{own}" if own else "")
@@ -239,13 +239,13 @@ def _ending(text: str) -> str:
     return f"-x{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
-def _selecting(node: Any, own: Mapping[str, str]) -> Any:
+def selecting(node: Any, own: Mapping[str, str]) -> Any:
     """Selectors of pods by name, wherever they stand, narrowed to those of the attempt."""
     if isinstance(node, list):
-        return [_selecting(each, own) for each in node]
+        return [selecting(each, own) for each in node]
     if not isinstance(node, dict):
         return node
-    narrowed = {name: _selecting(value, own) for name, value in node.items()}
+    narrowed = {name: selecting(value, own) for name, value in node.items()}
     for name in ("matchLabels", "selector"):
         if isinstance(narrowed.get(name), dict) and NAME in narrowed[name]:
             narrowed[name] = {**narrowed[name], **own}

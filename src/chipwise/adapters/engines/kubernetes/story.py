@@ -20,6 +20,7 @@ from .picture import Picture, condition
 NO_IMAGE = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
 NO_START = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 SAID_AGAIN_S, SAID_AGAIN_SHARE = 5.0, 0.1  # at the soonest, and of the time that it has waited
+UNBOUND = "unbound immediate PersistentVolumeClaims"  # as the scheduler says that a claim has no volume
 _NUMBERS = re.compile(r"[0-9]+")
 _MISSING = re.compile(r"(?:insufficient (?:unused )?(?:quota|capacity)|quota) for (\S+)")
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
@@ -74,7 +75,7 @@ def of_pod(picture: Picture, pod: Object) -> str:
             queue = str((pod["metadata"].get("labels") or {}).get(QUEUE_LABEL, ""))
             return _in_queue(picture, queue, pod["metadata"]["uid"]) if queue else "held back by a scheduling gate"
         message = str(scheduled.get("message", ""))
-        if "unbound immediate PersistentVolumeClaims" in message:
+        if UNBOUND in message:
             return "its volume does not exist: nothing provides the claim (kubectl get pvc, storageclass)"
         return f"no node fits: {_fits(message)}"
     for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):

@@ -326,3 +326,4 @@ def test_the_written_role_is_the_one_of_the_code() -> None:
 
     written = Path(__file__).parents[5] / "docs" / "running" / "kubernetes-role.yaml"
     assert written.read_text() == rights.text()
+    assert (written.parents[1] / "serving" / written.name).read_text() == rights.serving_text()
