@@ -101,4 +101,4 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
     grounds = Grounds(rules, lambda some: reason_of(job, replace(searched, shapes=some)))
     reasons = unable(job, ways, searched)
     plan = assemble(case, ground.fleet, priced, describe, ok, lacks, counts, top, reasons, grounds)
-    return replace(plan, notes=(*plan.notes, *notes), untried_on_amd=recipe.untried_on_amd(job.method, job.optimizer))
+    return replace(plan, notes=(*plan.notes, *notes), untried_on_amd=recipe.untried_on_amd(work))
