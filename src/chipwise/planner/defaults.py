@@ -46,6 +46,8 @@ MOST_MACHINES = 64  # that a plan takes where neither a goal nor limits.large as
 MACHINE_CHIPS = 8  # of a usual machine: a pod or a rack counts as so many of them as its chips make
 
 # Services
+READING_S = 0.25  # a token: what takes longer is slower than people read
+WAITING_S = 30.0  # until the first word or the result: longer than people wait
 # Weights in a narrower format than they are published in cost quality, which is for whoever asks to accept: shown beside, with
 # what they save.
 NARROWER = {"": ("fp8",)}
