@@ -206,10 +206,9 @@ def _ability(reason: abilities.Ability) -> str:
             formats = f"{', '.join(wanted[:-1])} or {wanted[-1]}" if len(wanted) > 1 else wanted[0]
             return f"no {formats} arithmetic is stated for {chip or 'it'}{has}"
         case abilities.OtherFormat(precision, able, asked):
-            reason = (
-                f"asked for {', '.join(able)}" if asked else f"the weights are published in {able[0]}: --precision {precision}"
-            )
-            return f"is served in {precision}; {reason}"
+            if asked:
+                return f"is served in {precision}; asked for {', '.join(able)}"
+            return f"is served in {precision}; the weights are published in {able[0]}: --precision {precision}"
         case abilities.NoSpeed(chips):
             return f"no speed is stated of {' or '.join(chips)}" if chips else "no speed is known of its processor"
         case abilities.NoCodec(chip, formats, known):
