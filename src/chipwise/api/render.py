@@ -99,7 +99,7 @@ def render(
         return _laid_out(session, path, modules, request, request.layout)
     work, plan = _planned(session, path, request, names)
     if tell is not None and request.rank is None and isinstance(plan, Plan) and plan.service and plan.winner:
-        for line in cheaper_lines(plan.service, plan.winner, names):
+        for line in cheaper_lines(plan.service, plan.winner, names, plan.per):
             tell(line)
     return {name: files(name, module, deployment_from(session, work, plan, request, name)) for name, module in modules.items()}
 

@@ -21,8 +21,7 @@ The nearest evidence wins: the machine in the region, the machine in other regio
 other regions, the provider. On each level the rate is the median, low and high are the 10th and 90th percentile of the rows'
 own low and high. A zone counts as its region. Of a provider without any row nothing is known, nor of TPUs, which come in slices
 that are lost whole: the highest of the known providers' rates for machines of as many chips is assumed, the longest of their
-waits, and the answer says that it is assumed. Such a rate may be twice as high (`ASSUMED_SPREAD`), as that of a trace in other
-months, and the time law is wider by it.
+waits, and the answer says that it is assumed.
 
 Waits. After a loss (`wait_hours`): the mean length of an outage (measure mean_wait_for_capacity). Before the first machine
 (`first_wait`): what a request at a random moment waits (mean_wait_of_request), which is longer than a mean outage where
@@ -53,7 +52,6 @@ SHORT_LIFE_HOURS = 6.0
 MIDDLE_LIFE_HOURS = sqrt(MONTH_HOURS * SHORT_LIFE_HOURS)
 MOST_INTERRUPTED = 0.95  # the open band ends at 1, whose rate is infinite
 TRACE_SPREAD = 2.0
-ASSUMED_SPREAD = TRACE_SPREAD  # by which a rate that nobody published may be higher, one time in ten
 UNTRACED = "TPU"  # chips of which no row says anything: a slice is given and taken back whole, and GPUs say little of it
 LARGEST_TRACED = 8.0  # chips of a machine of which traces are known
 
@@ -76,6 +74,16 @@ class Interruptions:
     high: float
     basis: str  # which evidence, of what, of when
     assumed: bool = False  # nothing is known of the provider
+
+    @property
+    def seldom(self) -> float:
+        """Times the rate that it is one time in ten at most: bands that begin at nothing say no more below than above."""
+        return min(max(self.low / self.per_hour, 1.0 / self.often), 1.0) if self.per_hour else 1.0
+
+    @property
+    def often(self) -> float:
+        """Times the rate that it is one time in ten at least."""
+        return max(self.high / self.per_hour, 1.0) if self.per_hour else 1.0
 
 
 class FirstWait(NamedTuple):

@@ -44,21 +44,23 @@ def alternative(kind: RuleKind, choice: Choice, winner: Choice | None) -> Cheape
     )
 
 
-def within_budget(missing: Sequence[Missing], options: Sequence[CheaperOption], per: str) -> tuple[Missing, ...]:
-    """Where nothing is cheap enough, with the options that are: each keeps all goals once its default is lifted."""
+def with_options(missing: Sequence[Missing], options: Sequence[CheaperOption], per: str) -> tuple[Missing, ...]:
+    """Where nothing is cheap enough or holds the weights, with the options that do: each keeps all goals once its default is
+    lifted."""
     period = " a month" if per == "month" else ""
-    helpful = tuple(
-        Lighter(
-            _lifting(option),
-            f"{choice.machines} x {choice.provider} {choice.machine}, {usd_text(choice.usd)}{period}",
-        )
-        for option in options
-        for choice in (option.choice,)
-    )
-    return tuple(
-        replace(loss, remedies=(*loss.remedies, *helpful)) if loss.what is Obstacle.BUDGET and not loss.together else loss
-        for loss in missing
-    )
+
+    def helpful(loss: Missing) -> tuple[Lighter, ...]:
+        is_told = any(isinstance(one, Lighter) for one in loss.remedies)
+        if loss.together or not (loss.what is Obstacle.BUDGET or (loss.what is Obstacle.MEMORY and not is_told)):
+            return ()
+        able = [one for one in options if loss.what is Obstacle.BUDGET or one.kind is RuleKind.PRECISION]
+        return tuple(Lighter(_lifting(one), _hardware_words(one.choice, period)) for one in able)
+
+    return tuple(replace(loss, remedies=(*loss.remedies, *helpful(loss))) for loss in missing)
+
+
+def _hardware_words(choice: Choice, period: str) -> str:
+    return f"{choice.machines} x {choice.provider} {choice.machine}, {usd_text(choice.usd)}{period}"
 
 
 def _lifting(option: CheaperOption) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from chipwise.planner.alternatives import alternative, may_save, within_budget
+from chipwise.planner.alternatives import alternative, may_save, with_options
 from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.choosing import ChoiceMaker, values_of
 from chipwise.planner.fleet import Fleet, Index
@@ -119,7 +119,7 @@ def assemble(
         front=tuple(chosen),
         losses=tuple(losses),
         refused=ok.refused,
-        missing=tuple(missing) if choices else within_budget((*missing, *late), options, case.per),
+        missing=tuple(missing) if choices else with_options((*missing, *late), options, case.per),
         counts=counts,
         alternatives=options,
         near_tie=_near_tie(maker, heads, leading, doubtful_row),

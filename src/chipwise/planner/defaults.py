@@ -26,6 +26,7 @@ UNKNOWN_COST = 0.5  # of the cost, more, that a better known speed may cost
 # kept up: it is done for a fifth of the bill, and for no bill that is smaller than the work.
 PORTING_SAVES = 0.20  # of the cost, at least
 OLD_GPU = "old gpu"  # kind of chips: GPUs of AMD that the present ROCm does not support
+OTHER_GPU = "other gpu"  # of another maker than NVIDIA
 PORTING_USD = 1000.0  # of a job, or of a year of a service: a day or two of an engineer
 FULL_MEMORY = 0.95  # of a chip: above it little is left for fragments and other versions, so it is planned only where all is
 SCARCE = 256  # chips of one kind in one region above which somebody must be asked
@@ -45,6 +46,8 @@ MOST_MACHINES = 64  # that a plan takes where neither a goal nor limits.large as
 MACHINE_CHIPS = 8  # of a usual machine: a pod or a rack counts as so many of them as its chips make
 
 # Services
+READING_S = 0.25  # a token: what takes longer is slower than people read
+WAITING_S = 30.0  # until the first word or the result: longer than people wait
 # Weights in a narrower format than they are published in cost quality, which is for whoever asks to accept: shown beside, with
 # what they save.
 NARROWER = {"": ("fp8",)}
@@ -102,13 +105,16 @@ def takes_spot(work: Common) -> bool:
 
 def ported_kinds(work: Common, processors: Callable[[str], bool]) -> frozenset[str]:
     """Kinds of chips that the workload has software for: GPUs, unless it is a program that was measured on processors alone,
-    and what it names by its chips, its framework or what must run there. What draws or encodes does so on old GPUs, too.
+    and what it names by its chips, its framework or what must run there. What draws or encodes does so on old GPUs, too;
+    weights of four bits and optimizers of eight need kernels that were tried on GPUs of NVIDIA alone.
     `processors`: whether a name is that of one."""
     if work.limits.chips:
-        return frozenset({"gpu", OLD_GPU, "tpu", "neuron", "gaudi", "fpga"})
+        return frozenset({"gpu", OTHER_GPU, OLD_GPU, "tpu", "neuron", "gaudi", "fpga"})
     of_processors = isinstance(work, Hpc) and bool(work.measured) and all(processors(line.on) for line in work.measured or ())
     graphics = isinstance(work, Render | Transcode | Interactive)
-    return (frozenset() if of_processors else frozenset({"gpu"})) | ({OLD_GPU} if graphics else set()) | _named_kinds(work)
+    untried = isinstance(work, Learning) and work.needs_small_formats
+    gpus = set() if of_processors else {"gpu"} if untried else {"gpu", OTHER_GPU}
+    return frozenset(gpus | ({OLD_GPU} if graphics else set()) | _named_kinds(work))
 
 
 def _named_kinds(work: Common) -> frozenset[str]:

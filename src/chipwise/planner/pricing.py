@@ -190,7 +190,8 @@ def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | No
         moved=moved_s,
         absent=np.zeros(len(way)) if work.monthly else odds.absent,
         absent_s=odds.absent_s,
-        assumed=odds.assumed,
+        seldom=odds.seldom,
+        often=odds.often,
     )
     fixed_s = tails.first_wait_s + boot_s + moved_s
     return Priced(
@@ -270,6 +271,8 @@ class _SpotOdds:
     """How spot machines are had and lost, by row; nothing of others."""
 
     per_hour: Array
+    seldom: Array  # times that, one time in ten at most
+    often: Array  # and one time in ten at least
     wait_s: Array  # after a loss
     absent: Array
     absent_s: Array
@@ -284,22 +287,33 @@ def _spot_odds(market: Market, machine: Index, region: Index, is_spot: Mask, tog
     """Asked once for every machine in a region; `together` are so many that nothing runs unless all are there."""
     catalog, rates, spots = market.fleet.catalog, market.rates, np.flatnonzero(is_spot)
     pairs, place = np.unique(machine[spots] * len(catalog.regions) + region[spots], return_inverse=True)
-    table = np.zeros((len(pairs), 6))
+    table = np.zeros((len(pairs), 8))
     for index, pair in enumerate(pairs.tolist()):
         kind, place_name = catalog.machines[pair // len(catalog.regions)], catalog.regions[pair % len(catalog.regions)].name
         lost = rates.of(kind.provider, place_name, kind.name, kind.chip, kind.chips)
         again_h = rates.wait_hours(kind.provider, place_name, kind.chip) or 0.0
         first = rates.first_wait(kind.provider, place_name, kind.chip, kind.chips)
-        table[index] = lost.per_hour, again_h * HOUR, first.absent, first.hours * HOUR, lost.assumed, kind.chips or 1.0
-    columns = np.zeros((len(machine), 6))
+        waits = again_h * HOUR, first.absent, first.hours * HOUR
+        table[index] = lost.per_hour, lost.seldom, lost.often, *waits, lost.assumed, kind.chips or 1.0
+    columns = np.zeros((len(machine), 8))
+    columns[:, 1:3] = 1.0
     columns[spots] = table[place]
-    per_hour, wait_s, absent, absent_s, assumed, chips = columns.T
+    per_hour, seldom, often, wait_s, absent, absent_s, assumed, chips = columns.T
     fleets = spots[together[spots] > 1]
     alone = np.where(is_spot, alone_by_size(rates.independence, chips), 1.0)  # what breaks breaks by itself
     counted = together[fleets] ** alone[fleets]
     absent[fleets], absent_s[fleets] = all_at_once(absent[fleets], absent_s[fleets], counted)
     wait_s[fleets] = all_back(per_hour[fleets] / HOUR, wait_s[fleets], counted)
-    return _SpotOdds(per_hour=per_hour, wait_s=wait_s, absent=absent, absent_s=absent_s, assumed=assumed > 0, alone=alone)
+    return _SpotOdds(
+        per_hour=per_hour,
+        seldom=seldom,
+        often=often,
+        wait_s=wait_s,
+        absent=absent,
+        absent_s=absent_s,
+        assumed=assumed > 0,
+        alone=alone,
+    )
 
 
 def _risk(
@@ -321,6 +335,7 @@ def _risk(
         work_s=work_s,
         rows=rows,
         rate_per_s=broken + odds.per_hour[rows] / HOUR,
+        taken_per_s=odds.per_hour[rows] / HOUR,
         machines=machines[rows],
         save_s=np.maximum(saved.save_s(machines[rows]), 1.0),
         wait_s=np.where(is_spot[rows], odds.wait_s[rows], REPAIR_S),

@@ -59,6 +59,11 @@ def plan_work(known: Known, path: str, work: Common, objective: str | None, top:
         plan = with_load(known, path, work, plan)
     if per_use and isinstance(work, Serve) and not work.devices and work.arrival.rate is not None:
         plan = replace(plan, services=_services(known, work, plan, path), notes=(*plan.notes, *_unsold(known, work)))
+    if per_use and isinstance(work, Batch) and work.output_tokens is not None:
+        from chipwise.planner.services.tokens import tokens_of_job
+
+        offers = tokens_of_job(known, work, path)
+        plan = replace(plan, services=_services_of(known, offers, plan), notes=(*plan.notes, *_unsold(known, work)))
     if per_use and isinstance(work, Transcode):
         from chipwise.planner.services.media import live_note, media_services
 
@@ -145,8 +150,8 @@ def _emitted(known: Known, plan: Plan) -> Emitted | None:
     return emitted(plan, making_of(catalog), grids_of(catalog), hosts_of(plan.rows.fleet.catalog if plan.rows else catalog))
 
 
-def _unsold(known: Known, work: Serve) -> tuple[str, ...]:
-    from chipwise.planner.services.offers import unsold_note
+def _unsold(known: Known, work: Serve | Batch) -> tuple[str, ...]:
+    from chipwise.planner.services.tokens import unsold_note
 
     return unsold_note(known, work)
 
@@ -195,12 +200,17 @@ def _within_limit(offer: ServiceOffer, winner: Choice | None, most_chips: int | 
 
 def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service, ...]:
     """What can be paid per use instead. A model that no service runs, or that none is known of, has none."""
-    from chipwise.planner.offer_prices import service_range
-    from chipwise.planner.services.offer import PER_TOKEN
     from chipwise.planner.services.offers import services_for
 
     most_chips = work.limits.chip_count.max
     offers = [_within_limit(one, plan.winner, most_chips) for one in services_for(known, work, plan.winner or (), path)]
+    return _services_of(known, offers, plan)
+
+
+def _services_of(known: Known, offers: Iterable[ServiceOffer], plan: Plan) -> tuple[Service, ...]:
+    from chipwise.planner.offer_prices import service_range
+    from chipwise.planner.services.offer import PER_TOKEN
+
     return tuple(
         Service(
             kind=offer.kind,
@@ -224,6 +234,7 @@ def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service
             certain=offer.certain,
             retires=offer.retires,
             format_known=offer.kind != PER_TOKEN or offer.precision is not None,
+            format_doubted=offer.format_doubted,
         )
         for offer in offers
         if offer.cost is not None

@@ -3,10 +3,10 @@
 The law. The run takes what it needs, with the probability that nothing is lost; else a time with the mean and the spread of
 runs that lose something (`money.spot` has both in closed form), taken as a logarithmic normal law. Either is multiplied by the
 error of the estimate of the speed, a logarithmic normal law too. Before it a spot machine is waited for: it is there at once,
-or the wait is exponential. Where it was not published how often machines are taken away, two runs in ten lose machines at a
-rate that is as much higher as it may be one time in ten, and checkpoints are no more frequent for it. Start-up and the way of
-the data are fixed. What is said to be kept nine times in ten, what a deadline is held against and how likely it is missed are
-all of this law.
+or the wait is exponential. How often machines are taken away is known within an interval of eight cases in ten, in which the
+logarithm of the rate is normal below and above its middle and ends where the interval does: runs are at five rates of that law
+(`_RATES`), and checkpoints are no more frequent for them. Start-up and the way of the data are fixed. What is said to be kept
+nine times in ten, what a deadline is held against and how likely it is missed are all of this law.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from statistics import NormalDist
 import numpy as np
 
 from chipwise.money import spot
-from chipwise.money.interruption import ASSUMED_SPREAD
 from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Index
 from chipwise.planner.limits import Mask
@@ -28,7 +27,8 @@ from chipwise.planner.limits import Mask
 BOOT_S = 600.0
 NINE_IN_TEN = NormalDist().inv_cdf(0.9)
 _NONE = 1e-9  # a probability below it
-_WORSE = 0.2  # share of an unknown whose middle is its upper tenth
+# Runs by how often machines are taken away: their share, and the place of the rate in its law, as a share of what is below.
+_RATES = ((0.5, 0.25), (0.15, 0.575), (0.15, 0.725), (0.1, 0.85), (0.1, 0.9))
 _NEVER_S = 1e12  # beyond any time that a run takes
 _FAR = 5.0  # standard deviations beyond which nothing is left
 _FADED = 12.0  # mean waits after which nothing is left of one
@@ -59,6 +59,7 @@ class Risk:
     work_s: Array  # of all rows
     rows: Index  # that may be interrupted
     rate_per_s: Array  # of each of them
+    taken_per_s: Array  # the part of it that is not broken but taken away
     machines: Array
     save_s: Array
     wait_s: Array
@@ -73,6 +74,7 @@ class Risk:
             work_s=self.work_s[mask],
             rows=rows,
             rate_per_s=self.rate_per_s[selected],
+            taken_per_s=self.taken_per_s[selected],
             machines=self.machines[selected],
             save_s=self.save_s[selected],
             wait_s=self.wait_s[selected],
@@ -81,9 +83,9 @@ class Risk:
             alone=self.alone[selected],
         )
 
-    def worse(self, times: float) -> Risk:
-        """The same rows where machines are lost so many times as often."""
-        return replace(self, rate_per_s=self.rate_per_s * times)
+    def with_rates(self, times: Array) -> Risk:
+        """The same rows where machines are taken away so many times as often; `times` is of all rows."""
+        return replace(self, rate_per_s=self.rate_per_s + self.taken_per_s * (times[self.rows] - 1.0))
 
     def mean(self, every_s: Array | None = None) -> Mean:
         """Rows that cannot be interrupted get the run without interruptions. With `every_s`, by row, that is how often they
@@ -130,7 +132,8 @@ class Tails:
     moved: Array  # seconds that data need to come
     absent: Array  # probability that there is no machine at first
     absent_s: Array  # that it is waited for then, on average
-    assumed: Mask  # how often it is interrupted was not published
+    seldom: Array  # times as often that it is taken away, one time in ten at most; 1: nobody takes it away
+    often: Array  # one time in ten at least
 
     def only(self, mask: Mask) -> Tails:
         return Tails(
@@ -141,7 +144,8 @@ class Tails:
             moved=self.moved[mask],
             absent=self.absent[mask],
             absent_s=self.absent_s[mask],
-            assumed=self.assumed[mask],
+            seldom=self.seldom[mask],
+            often=self.often[mask],
         )
 
     @cached_property
@@ -151,26 +155,31 @@ class Tails:
 
     @cached_property
     def _parts(self) -> tuple[Array, Array, Array]:
-        """Share, middle and width of logarithmic normal laws, by row: of runs that lose nothing, of those that do, and of those
-        that lose more often than assumed."""
+        """Share, middle and width of logarithmic normal laws, by row: of runs that lose nothing, and of those that do where
+        machines are taken away as often as in the middle of what is known, and more seldom and more often."""
         mean, speed = self.mean, np.log(np.maximum(self.stretch, 1.0)) / NINE_IN_TEN
         needed = np.maximum(mean.needed_s, _NONE)
         struck, middle, width = _struck(self.risk, mean, speed)
-        if not self.assumed.any():
-            return np.array([1.0 - struck, struck]), np.array([needed, middle]), np.array([speed, width])
-        rows = np.flatnonzero(self.assumed)
-        risk = self.risk.only(self.assumed).worse(ASSUMED_SPREAD)
-        often, later, wider = np.zeros_like(struck), middle.copy(), width.copy()
-        often[rows], later[rows], wider[rows] = _struck(risk, risk.mean(mean.interval_s[rows]), speed[rows])
-        usual, worse = struck * np.where(self.assumed, 1.0 - _WORSE, 1.0), often * _WORSE
-        return np.array([1.0 - usual - worse, usual, worse]), np.array([needed, middle, later]), np.array([speed, width, wider])
+        unsure = (self.seldom < 1.0) | (self.often > 1.0)
+        shares, middles, widths = [np.where(unsure, 0.0, struck)], [middle], [width]
+        rows, risk = np.flatnonzero(unsure), self.risk.only(unsure)
+        for part, below in _RATES if len(rows) else ():
+            place = NormalDist().inv_cdf(below) / NINE_IN_TEN
+            changed = risk.with_rates((self.seldom if place < 0 else self.often)[rows] ** abs(place))
+            share, later, wider = np.zeros_like(struck), middle.copy(), width.copy()
+            share[rows], later[rows], wider[rows] = _struck(changed, changed.mean(mean.interval_s[rows]), speed[rows])
+            shares, middles, widths = [*shares, part * share], [*middles, later], [*widths, wider]
+        spared = 1.0 - np.sum(shares, axis=0)
+        return np.array([spared, *shares]), np.array([needed, *middles]), np.array([speed, *widths])
 
     def _law(self, rows: Index) -> _Law:
         share, middle, width = (part[:, rows] for part in self._parts)
+        part, owner = np.nonzero(share > 0)
         return _Law(
-            share=share,
-            middle=middle,
-            width=width,
+            row=owner,
+            share=share[part, owner],
+            middle=middle[part, owner],
+            width=width[part, owner],
             boot_s=self.boot_s,
             moved=self.moved[rows],
             absent=self.absent[rows],
@@ -195,7 +204,8 @@ class Tails:
             return ends
         law, rest = self._law(np.tile(rows, len(shares))), np.repeat(1.0 - np.array(shares), len(rows))
         deviations = np.repeat([NormalDist().inv_cdf(1.0 - (1.0 - share) / 2) for share in shares], len(rows))
-        highest = (law.middle * np.exp(law.width * deviations)).max(axis=0)
+        highest = np.zeros(len(rest))
+        np.maximum.at(highest, law.row, law.middle * np.exp(law.width * deviations[law.row]))
         wait = law.absent_s * np.log(np.maximum(2 * law.absent / rest, 1.0))
         low = law.boot_s + law.moved
         high = low + highest + wait
@@ -222,8 +232,9 @@ def _struck(risk: Risk, mean: Mean, speed: Array) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True, slots=True)
 class _Law:
-    """Of some rows; what is of the laws is laws x rows."""
+    """Of some rows; first what is of every law of a row."""
 
+    row: Index  # that it is of
     share: Array
     middle: Array
     width: Array
@@ -235,16 +246,14 @@ class _Law:
     def late(self, limit_s: float | Array) -> Array:
         left = limit_s - self.boot_s - self.moved
         width = np.maximum(self.width, _NONE)
-        reached = np.clip(np.log(np.maximum(left, _NONE) / self.middle) / width, -_FAR, _FAR)
+        reached = np.clip(np.log(np.maximum(left, _NONE)[self.row] / self.middle) / width, -_FAR, _FAR)
         late = 1.0 - _below(reached)
-        waits = (self.absent > _NONE) & (self.absent_s > 0) & (reached > -_FAR) & (self.share > 0)
-        for part, waiting in enumerate(waits):
-            rows = np.flatnonzero(waiting)
-            if len(rows):
-                late[part, rows] += self.absent[rows] * _late_by_wait(
-                    left[rows], self.absent_s[rows], self.middle[part, rows], width[part, rows], reached[part, rows]
-                )
-        return np.where(left > 0, (self.share * late).sum(axis=0), 1.0)
+        waiting = ((self.absent > _NONE) & (self.absent_s > 0))[self.row] & (reached > -_FAR)
+        if waiting.any():
+            rows = self.row[waiting]
+            by_wait = _late_by_wait(left[rows], self.absent_s[rows], self.middle[waiting], width[waiting], reached[waiting])
+            late[waiting] += self.absent[rows] * by_wait
+        return np.where(left > 0, np.bincount(self.row, self.share * late, minlength=len(left)), 1.0)
 
 
 def _late_by_wait(left: Array, wait_s: Array, middle: Array, width: Array, high: Array) -> Array:

@@ -17,7 +17,7 @@ from chipwise.text import spent
 SERVERLESS = "serverless"  # the target of services that are paid per use
 
 
-def cheaper_lines(service: Service, best: Choice, names: Sequence[str]) -> Iterator[str]:
+def cheaper_lines(service: Service, best: Choice, names: Sequence[str], per: str) -> Iterator[str]:
     """What is cheaper than the plan's machines: that is not to be missed."""
     if WRITERS.get(service.name) == SERVERLESS and set(names) == {SERVERLESS}:
         return
@@ -25,8 +25,8 @@ def cheaper_lines(service: Service, best: Choice, names: Sequence[str]) -> Itera
     hardware = f" ({service.hardware})" if service.hardware else ""
     hint = writer(service.kind, service.name)
     if set(names) != {SERVERLESS}:  # files of another service have its own price in their heading
-        yield f"The plan takes {best.machines} x {best.where}, {spent(best.usd)} a month; --choice 1 says that this is meant."
-    yield f"Cheaper still is {service.title}{hardware}, paid {paid}: {spent(service.usd)} a month. {hint}"
+        yield f"The plan takes {best.machines} x {best.where}, {spent(best.usd)} a {per}; --choice 1 says that this is meant."
+    yield f"Cheaper still is {service.title}{hardware}, paid {paid}: {spent(service.usd)} a {per}. {hint}"
 
 
 def sold_choice(plan: Plan) -> Choice | None:

@@ -58,10 +58,10 @@ def service_instead(deployment: Deployment) -> list[str]:
         return sold.missed(deployment.host_service)
     if service is None:
         return []
-    own = deployment.predicted.usd
+    own, per = deployment.predicted.usd, deployment.predicted.per
     sentence = (
-        f"Cheaper than these machines ({usd(own)} a month) is {service.title}, paid {_paid(service)}:"
-        f" {usd(service.usd or 0.0)} a month."
+        f"Cheaper than these machines ({usd(own)} a {per}) is {service.title}, paid {_paid(service)}:"
+        f" {usd(service.usd or 0.0)} a {per}."
     )
     return [f"{sentence} {sold.writer(service.kind, service.name)}"]
 

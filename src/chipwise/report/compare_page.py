@@ -87,22 +87,22 @@ def _chart(good: list[Cell], plan: Plan) -> Chart | None:
 
 def _table(comparison: Comparison, good: list[Cell]) -> str:
     plan, keys = comparison.plan, _KEYS[comparison.by]
-    heads = (*keys, "chips", "where", f"USD/{plan.per}", "time" if plan.per == "job" else "capacity", "kg CO2e", "price of")
+    heads = (*keys, f"USD/{plan.per}", "chips", "time" if plan.per == "job" else "capacity", "where", "kg CO2e", "price of")
     rows = [
         [
             *(text(readable(part) if part else "?") for part in cell.key),
-            text(chips(cell.choice)),
-            text(cell.choice.where),
             stacked(usd(cell.choice.usd), usd_interval(cell.choice.low_usd, cell.choice.high_usd, cell.choice.usd)),
+            text(chips(cell.choice)),
             text(speed(cell.choice, plan)),
+            text(cell.choice.where),
             mass(cell.choice.kg),
             text(cell.choice.price_of),
         ]
         for cell in good
         if cell.choice is not None
     ]
-    first = len(keys) + 2
-    return simple(heads, rows, numbers=(first, first + 1, first + 2, first + 3))
+    first = len(keys)  # on a phone what stands behind it must be scrolled to
+    return simple(heads, rows, numbers=(first, first + 2, first + 4, first + 5))
 
 
 def _missed(comparison: Comparison) -> str:

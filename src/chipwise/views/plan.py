@@ -115,6 +115,7 @@ def service_view(service: Service) -> View:
         "unchecked": list(service.unchecked),
         "certain": service.certain,
         "format_known": service.format_known,
+        "format_doubted": service.format_doubted,
     }
 
 

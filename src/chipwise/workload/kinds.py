@@ -66,6 +66,11 @@ class Learning(Sized):
     def tells_data(self) -> bool:
         return True
 
+    @property
+    def needs_small_formats(self) -> bool:
+        """Kernels for weights of four bits or for an optimizer of eight."""
+        return self.optimizer is Optimizer.ADAMW_8BIT
+
     def flaws(self) -> Iterable[Flaw]:
         yield from super().flaws()
         if not self.is_unknown or self.tokens is not None:
@@ -93,6 +98,10 @@ class Finetune(Learning):
     """Rank of the adapters; 16 unless given."""
     targets: Literal["attention", "all-linear"] = "all-linear"
     """Which matrices get adapters."""
+
+    @property
+    def needs_small_formats(self) -> bool:
+        return self.method is Method.QLORA or self.optimizer is Optimizer.ADAMW_8BIT
 
     @model_validator(mode="before")
     @classmethod

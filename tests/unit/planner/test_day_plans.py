@@ -106,7 +106,7 @@ def test_a_service_wins_where_it_costs_less_than_the_day(session: Session) -> No
     assert service.unchecked, "goals are given"
     assert service.usd < found.winner.usd
     assert found.service is None
-    assert found.unchecked_service == service
+    assert found.unsure_service == service
     assert headline(found).startswith("Rent")
     assert f"{service.title} costs" in headline(found)
     busy = asked(session, DAY)

@@ -149,12 +149,12 @@ def test_a_second_hand_price_of_a_transcoder_is_no_answer() -> None:
 
 def test_a_deadline_is_not_checked_against_a_transcoder_whose_speed_nobody_states() -> None:
     found = planned(CLIP + "goals: {deadline: 1h}\n")
-    untimed = found.unchecked_service
+    untimed = found.unsure_service
     assert untimed is not None
     assert (untimed.provider, untimed.unchecked) == ("gcp", ("deadline: its speed is not published",))
     assert found.service is None  # what is not checked comes second
     assert (
-        "gcp Transcoder API costs $0.015 a job (56% less), but its speed is not published: the goals are not checked."
+        "gcp Transcoder API costs $0.015 a job (56% less), but its speed is not published: how long it takes is not known."
         in headline(found)
     )
     views = {view["provider"]: view for view in plan_view(found)["services"]}

@@ -316,7 +316,7 @@ def test_a_service_of_unknown_speed_does_not_lead_where_machines_keep_the_goals(
     found = planned(quick)
     assert found.winner is not None
     assert found.service is None or not found.service.unchecked
-    beside = found.unchecked_service
+    beside = found.unsure_service
     assert beside is not None
     assert beside.usd < found.winner.usd
     assert headline(found).startswith("Rent ")
@@ -328,7 +328,7 @@ def test_a_service_of_unknown_speed_comes_second_however_much_it_saves() -> None
     found = planned(rare)
     assert found.winner is not None
     assert found.service is None
-    beside = found.unchecked_service
+    beside = found.unsure_service
     assert beside is not None
     assert beside.usd < found.winner.usd / 3
     assert "(more than 99% less), but its speed is not published" in headline(found)

@@ -291,6 +291,15 @@ def test_a_device_runs_a_network_as_it_is_published_and_in_int8_where_that_is_as
     assert lifted.usd < found.winner.usd
 
 
+def test_a_machine_elsewhere_says_that_the_way_there_is_not_counted(session: Session) -> None:
+    text = "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 20 frames/s}\ndevices: 40\nlimits: {where: [%s]}\n"
+    away, here = asked(session, text % "edge, cloud"), asked(session, text % "edge")
+    assert away.winner is not None
+    assert away.winner.provider != "edge"
+    assert "The way from the places there and back is in no latency" in away.notes[0]
+    assert not any("there and back" in note for note in here.notes)
+
+
 def test_a_network_that_must_be_quantised_first_says_so(session: Session) -> None:
     """Where no other format is on offer."""
     text = "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 20 frames/s}\ndevices: 5\n"

@@ -20,6 +20,7 @@ from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.pipeline import candidates as stage_candidates
 from chipwise.planner.pipeline.hand_offs import Flow, Ways, flows_of, tables
 from chipwise.planner.plan import plan_workload
+from chipwise.planner.preference import Advantage
 from chipwise.planner.reasons.goals import MissesDeadline
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.views.pipeline import pipeline_view
@@ -235,6 +236,22 @@ def test_goals_that_cannot_be_kept_say_by_how_much(session: Session) -> None:
     found = planned(session, pipeline(FIRST, SECOND, rest=EU + "goals: {deadline: 1min, budget: $0.001}\n"))
     assert [(one.stage, one.missing.what) for one in found.lacks] == [("", "deadline"), ("", "budget")]
     assert all(missing_words(one.missing) and remedy_words(one.missing) for one in found.lacks)
+
+
+def test_a_stage_that_may_not_carry_its_load_costs_up_to_a_tenth_more(session: Session) -> None:
+    """As for the service alone: one chip leads before eight cards of 24 GB that carry it with a probability of 80%."""
+    service = (
+        "{kind: serve, name: service, model: gpt-oss-120b, arrival: {rate: 2 req/s}, input_tokens: 1000, output_tokens: 500,"
+        " goals: {tpot: {p90: 40ms}}, limits: {interruptible: false}}"
+    )
+    found = planned(session, pipeline(SECOND, service, rest=""))
+    chosen = found.stages[1]
+    assert chosen.choice.chips * chosen.choice.machines == 1
+    assert (chosen.choice.load_chance or 0.0) > 0.9
+    (tie,) = [one for one in found.near_ties if one.stage == "service"]
+    assert tie.advantages == (Advantage.CARRIES,)
+    assert (tie.choice.load_chance or 1.0) < 0.85
+    assert chosen.choice.usd <= 1.1 * tie.choice.usd
 
 
 def test_a_budget_counts_services_for_its_own_period(session: Session) -> None:

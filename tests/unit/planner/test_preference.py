@@ -13,7 +13,7 @@ import yaml
 
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan, plan_any
-from chipwise.planner.defaults import NEARLY, PORTING_SAVES, ported_kinds
+from chipwise.planner.defaults import NEARLY, OTHER_GPU, PORTING_SAVES, ported_kinds
 from chipwise.planner.explain.pipeline_words import together_words
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.words import headline
@@ -160,7 +160,7 @@ def test_of_services_at_one_price_the_one_leads_that_outlives_a_machine() -> Non
 
 def test_a_host_of_another_architecture_counts_as_porting() -> None:
     parts = session().known.parts
-    gpus = frozenset({"gpu"})
+    gpus = frozenset({"gpu", OTHER_GPU})
     assert effort(parts["GB200"], gpus) == effort(parts["MI300X"], gpus) == 1
     assert effort(parts["B200"], gpus) == 0
 
@@ -172,6 +172,17 @@ def test_a_gpu_that_the_present_rocm_does_not_support_needs_porting_but_to_draw(
     video = parse(f"{{name: a, kind: transcode, streams: 4, {source}}}")
     assert effort(parts["Radeon-Pro-V520"], kinds(train)) == PORTED
     assert effort(parts["Radeon-Pro-V520"], kinds(video)) == 1
+
+
+def test_weights_of_four_bits_need_porting_to_gpus_on_which_their_kernels_were_not_tried() -> None:
+    parts, kinds = session().known.parts, partial(ported_kinds, processors=lambda name: False)
+    tune = "name: a\nkind: finetune\nmodel: llama-3.1-8b\nsamples: 1000\nmethod: {}\n"
+    assert effort(parts["MI300X"], kinds(parse(tune.format("qlora")))) == PORTED
+    assert effort(parts["MI300X"], kinds(parse(tune.format("lora") + "optimizer: adamw-8bit\n"))) == PORTED
+    assert effort(parts["MI300X"], kinds(parse(tune.format("lora")))) == 1
+    assert effort(parts["B200"], kinds(parse(tune.format("qlora")))) == 0
+    named = kinds(parse(tune.format("qlora") + "limits: {chips: [mi300x]}\n"))
+    assert effort(parts["MI300X"], named) == 1
 
 
 def test_a_program_that_was_measured_on_processors_alone_needs_porting_to_gpus() -> None:

@@ -26,6 +26,7 @@ from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.services import offers as planning_services
 from chipwise.planner.services.offer import PER_HOUR, PER_TOKEN, SERVERLESS, ServiceOffer
 from chipwise.planner.services.offers import LISTED, services_for
+from chipwise.planner.services.tokens import unsold_note
 from chipwise.text import usd_interval
 from chipwise.workload.kinds import Serve
 from effort import cases
@@ -327,13 +328,13 @@ def test_what_is_left_out_is_dearer_than_what_is_listed(monkeypatch: pytest.Monk
 
 
 def test_a_model_that_nobody_sells_by_the_token_is_told_with_the_nearest() -> None:
-    (note,) = planning_services.unsold_note(SESSION.known, serve(model="falcon-40b"))
+    (note,) = unsold_note(SESSION.known, serve(model="falcon-40b"))
     assert note.startswith("Nobody whose prices are known sells falcon-40b per token; the nearest in size that is sold: ")
     near = note.partition("sold: ")[2].partition(",")[0]
     sizes = [SESSION.find_model(name).shape.active_parameters for name in ("falcon-40b", near)]
     assert 0.5 < sizes[0] / sizes[1] < 2
-    assert planning_services.unsold_note(SESSION.known, serve()) == ()
-    assert planning_services.unsold_note(SESSION.known, serve(model="bert-base", output_tokens=None)) == ()
+    assert unsold_note(SESSION.known, serve()) == ()
+    assert unsold_note(SESSION.known, serve(model="bert-base", output_tokens=None)) == ()
 
 
 def test_bursts_cost_a_service_more_starts_and_are_said() -> None:

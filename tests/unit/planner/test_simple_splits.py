@@ -41,7 +41,8 @@ def step(**ways: float) -> tuple[str, float]:
 def test_an_8b_model_is_trained_without_a_pipeline(chips: int, tmp_path: Path) -> None:
     path = tmp_path / "workload.yaml"
     counts = f"chips: [H200]\n  chip_count: {{min: {chips}, max: {chips}}}"
-    path.write_text(EXAMPLE.read_text().replace("chip_count: {max: 64}", counts))
+    text = EXAMPLE.read_text().replace("deadline: 5d", "deadline: 8d")  # spot that may often be lost needs six days
+    path.write_text(text.replace("chip_count: {max: 64}", counts))
     winner = plan(session(), str(path)).winner
     assert winner is not None
     assert isinstance(winner.split, TrainingSplit)

@@ -8,6 +8,7 @@ import pytest
 
 from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
+from chipwise.money.interruption import Interruptions
 from chipwise.planner.explain.row_words import running
 from chipwise.units import DAY, HOUR, MINUTE
 
@@ -20,6 +21,10 @@ KINDS = {
     "transcode": "duration: 20000h\nsource: {codec: h264, resolution: 1080p, fps: 30}\n"
     "outputs: [{codec: h264, resolution: 720p, fps: 30}]\n",
 }
+LATE = (
+    "kind: train\nname: a\nmodel: llama-2-7b\ntokens: 1B\nsequence_length: 4096\n"
+    "limits: {{purchase: [spot], clouds: [aws, gcp], chips: [{chip}]}}\ngoals: {{deadline: 3d}}\n"
+)
 SECONDS = {"s": 1.0, "min": MINUTE, "h": HOUR, "d": DAY}
 
 
@@ -41,15 +46,20 @@ def test_the_parts_of_a_time_on_spot_add_up(kind: str) -> None:
     assert _told_s(rows["time"]) == pytest.approx(winner.seconds, rel=0.01)
 
 
-def test_the_rate_of_tpus_is_assumed_and_makes_a_late_end_likelier(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rate_of_tpus_is_assumed_and_said_to_be() -> None:
     """No row of the table is of a TPU: GPUs of the same cloud are no evidence."""
-    limits = "limits: {purchase: [spot], chips: [tpu-v6e]}\ngoals: {deadline: 3d}\n"
-    text = f"kind: train\nname: a\nmodel: llama-2-7b\ntokens: 1B\nsequence_length: 4096\n{limits}"
-    wide = plan(open_session(), "a.yaml", text=text).choices[0]
-    assert wide.interruptions_assumed
-    assert "assumed: not published for gcp TPU-v6e" in dict(running(wide))["checkpoint"]
-    monkeypatch.setattr("chipwise.planner.tails.ASSUMED_SPREAD", 1.0)
-    narrow = plan(open_session(), "a.yaml", text=text).choices
+    winner = plan(open_session(), "a.yaml", text=LATE.format(chip="tpu-v6e")).choices[0]
+    assert winner.interruptions_assumed
+    assert "assumed: not published for gcp TPU-v6e" in dict(running(winner))["checkpoint"]
+
+
+@pytest.mark.parametrize("chip", ["tpu-v6e", "l4"])
+def test_a_rate_that_is_not_known_exactly_makes_a_late_end_likelier(monkeypatch: pytest.MonkeyPatch, chip: str) -> None:
+    """Published or assumed."""
+    wide = plan(open_session(), "a.yaml", text=LATE.format(chip=chip)).choices[0]
+    for name in ("seldom", "often"):
+        monkeypatch.setattr(Interruptions, name, 1.0)
+    narrow = plan(open_session(), "a.yaml", text=LATE.format(chip=chip)).choices
     same = next(one for one in narrow if (one.where, one.machines) == (wide.where, wide.machines))
     assert wide.p90_s > same.p90_s
     assert wide.late_share is not None

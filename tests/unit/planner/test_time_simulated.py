@@ -91,6 +91,9 @@ class Job:
 
     work_s: float
     rate_per_s: float  # losses of one machine
+    taken_per_s: float  # of them those that are taken away, in the middle of what is known
+    seldom: float  # times as often that they are, one time in ten at most
+    often: float  # one time in ten at least
     machines: int
     save_s: float
     wait_s: float
@@ -100,7 +103,7 @@ class Job:
     slow: float  # one time in ten the work takes so many times as long
     absent: float  # share of the time in which there is no machine
     absent_s: float  # that it is waited for then
-    assumed: bool  # two runs in ten lose machines twice as often
+    assumed: bool
 
 
 def played(work: Array, job: Job, rate: Array, draw: np.random.Generator) -> tuple[Array, Array]:
@@ -128,8 +131,10 @@ def simulated(job: Job, runs: int, seed: int, slow: bool) -> tuple[Array, Array]
     factor = np.exp(draw.normal(size=runs) * log(job.slow) / NINE_IN_TEN) if slow else np.ones(runs)
     each = max(round(job.machines**job.alone), 1) if job.apart else 1
     rate = np.full(runs, job.rate_per_s * (1 if job.apart else job.machines))
-    if slow and job.assumed:
-        rate *= np.where(draw.random(runs) < 0.2, 2.0, 1.0)
+    if slow:  # within an interval of eight in ten, whose ends stand for what is beyond
+        place = np.clip(draw.normal(size=runs) / NINE_IN_TEN, -1.0, 1.0)
+        times = np.where(place < 0, job.seldom, job.often) ** np.abs(place)
+        rate += job.taken_per_s * (times - 1.0) * (1 if job.apart else job.machines)
     clock, losses = played(np.repeat(job.work_s * factor, each), job, np.repeat(rate, each), draw)
     first = np.where(draw.random(runs) < job.absent, draw.exponential(max(job.absent_s, 1e-9), runs), 0.0)
     lost = losses.reshape(runs, each).sum(axis=1) * (job.machines / each if job.apart else 1)
@@ -157,6 +162,9 @@ def jobs(found: Plan, most: int) -> list[tuple[int, Job]]:
                 Job(
                     work_s=float(risk.work_s[row]),
                     rate_per_s=float(risk.rate_per_s[place]),
+                    taken_per_s=float(risk.taken_per_s[place]),
+                    seldom=float(priced.tails.seldom[row]),
+                    often=float(priced.tails.often[row]),
                     machines=int(risk.machines[place]),
                     save_s=float(risk.save_s[place]),
                     wait_s=float(risk.wait_s[place]),

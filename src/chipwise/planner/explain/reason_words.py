@@ -205,8 +205,10 @@ def _ability(reason: abilities.Ability) -> str:
             has = f"; {', '.join(known)} are" if known else f"; pass --precision {instead}" if instead else ""
             formats = f"{', '.join(wanted[:-1])} or {wanted[-1]}" if len(wanted) > 1 else wanted[0]
             return f"no {formats} arithmetic is stated for {chip or 'it'}{has}"
-        case abilities.OtherFormat(precision, asked):
-            return f"is served in {precision}; asked for {', '.join(asked)}"
+        case abilities.OtherFormat(precision, able, asked):
+            if asked:
+                return f"is served in {precision}; asked for {', '.join(able)}"
+            return f"is served in {precision}; the weights are published in {able[0]}: --precision {precision}"
         case abilities.NoSpeed(chips):
             return f"no speed is stated of {' or '.join(chips)}" if chips else "no speed is known of its processor"
         case abilities.NoCodec(chip, formats, known):

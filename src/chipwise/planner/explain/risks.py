@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from chipwise.catalog.offer import Purchase
 from chipwise.planner import quotas
-from chipwise.planner.defaults import FULL_MEMORY, SCARCE, UNKNOWN_TIMES
+from chipwise.planner.defaults import FULL_MEMORY, READING_S, SCARCE, UNKNOWN_TIMES, WAITING_S
 from chipwise.planner.explain.words import EDGE, leading_layers, software_of
 from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.choice import Choice
@@ -16,8 +16,6 @@ from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
 from chipwise.text import amount, duration
 
-READING_S = 0.25  # a token: what takes longer is slower than people read
-WAITING_S = 30.0  # until the first word or the result: longer than people wait
 UNSURE = 0.895  # probability of keeping the latency goals, below which it is a risk: nothing on offer was surer
 OFTEN = 0.1  # interruptions: fewer are not worth a number
 LONGEST = 220  # letters: three lines of a narrow terminal
@@ -30,7 +28,7 @@ def risk_line(plan: Plan) -> str:
     if plan.winner is None:
         return ""
     text = "Risks of the machines" if plan.service is not None else "Risks"
-    service = plan.service or plan.unchecked_service
+    service = plan.service or plan.unsure_service
     retires = (
         f"{service.title} stops serving this model on {service.retires}" if service is not None and service.retires else ""
     )

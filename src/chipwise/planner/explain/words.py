@@ -41,6 +41,7 @@ WORTH_PORTING = 0.01  # of the cost: what porting saves less of is not told
 LONGER = 1.25  # times as long: from here on a cheaper rival's time is told with its price
 WAITING = 0.25  # of the time: from here on waiting for spot machines is told with it
 ALIKE = 0.0005  # of the cost: what differs by less costs the same
+UNKNOWN_SPEED = {"month": "the goals are not checked", "job": "how long it takes is not known"}
 
 
 def software_of(family: str) -> str:
@@ -92,7 +93,7 @@ def headline(plan: Plan) -> str:
     if machines and plan.data is not None and dominant(plan):
         machines = f"{machines} {data_words(plan.data)}"
     if service is None:
-        return machines + _unchecked(plan)
+        return machines + _unsure(plan)
     break_even = f"; {service.break_even}" if service.break_even else ""
     paid = f"{service_words(service, plan.per)}{break_even}."
     return f"{paid} The best machines: {machines[0].lower()}{machines[1:]}" if plan.winner is not None else paid
@@ -101,12 +102,17 @@ def headline(plan: Plan) -> str:
 def service_words(service: Service, per: str) -> str:
     known = [_dated(service)] if service.price_of else []
     known += [] if service.format_known else ["number format not stated"]
-    known += ["goals not checked"] if service.unchecked else []
+    known += [UNKNOWN_SPEED[per]] if service.unchecked else []
     told = f" ({', '.join(known)})" if known else ""
     interval = usd_interval(service.low_usd, service.high_usd, service.usd)
-    hardware = f" on {service.hardware}" if service.chips and service.hardware else ""
     cost = f"{usd(service.usd)} a {per}{f' ({interval})' if interval else ''}"
-    return f"Use {service.title}{hardware}, paid {service.kind}: {cost}{told}"
+    hardware = f" on {service.hardware}" if service.chips and service.hardware else ""
+    return f"Use {service.title}{hardware}{_variant(service)}, paid {service.kind}: {cost}{told}"
+
+
+def _variant(service: Service) -> str:
+    """Of what is sold by the token: a provider sells one model under several names."""
+    return f" ({service.hardware})" if service.kind == "per token" and service.hardware else ""
 
 
 def _dated(service: Service) -> str:
@@ -115,16 +121,19 @@ def _dated(service: Service) -> str:
     return f"price of {service.price_of}{old}"
 
 
-def _unchecked(plan: Plan) -> str:
+def _unsure(plan: Plan) -> str:
     """Beside machines that keep the goals."""
-    if (service := plan.unchecked_service) is None:
+    if (service := plan.unsure_service) is None:
         return ""
+    lacking = [f"its speed is not published: {UNKNOWN_SPEED[plan.per]}"] if service.unchecked else []
+    lacking += ["its number format is not stated"] if service.format_doubted else []
+    lacking += [] if service.certain else ["ask whether it is still sold at this price"]
     saved = 1.0 - service.usd / max(plan.machines_usd, 1e-9)
     share = "more than 99%" if saved > 0.99 else f"{saved:.0%}"
     less = f" ({share} less)" if saved >= NEARLY else ""
     old = f", {_dated(service)}" if service.price_days > OLD_DAYS else ""
     cost = f"{usd(service.usd)} a {plan.per}{less}{old}"
-    return f" Paid {service.kind}, {service.title} costs {cost}, but its speed is not published: the goals are not checked."
+    return f" Paid {service.kind}, {service.title}{_variant(service)} costs {cost}, but {', and '.join(lacking)}."
 
 
 def leading_layers(plan: Plan) -> LoadPlan | None:

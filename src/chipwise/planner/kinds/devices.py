@@ -13,9 +13,12 @@ from dataclasses import replace
 import numpy as np
 
 from chipwise.errors import BadInput
+from chipwise.perf.kernels.chips import BYTES
+from chipwise.perf.kernels.edge import PRECISIONS
 from chipwise.perf.power import Utilisation
 from chipwise.perf.predict_serving import PROMPT_SHARE, READ_SHARE
 from chipwise.planner.defaults import DEVICE_UTILISATION
+from chipwise.planner.explain.words import EDGE
 from chipwise.planner.fleet import family_of, fleet_of
 from chipwise.planner.ground import ground_for
 from chipwise.planner.kinds.edge_catalog import Joined, Use, with_devices
@@ -36,20 +39,21 @@ from chipwise.planner.kinds.ways import (
 )
 from chipwise.planner.limits import Allowed, allowed
 from chipwise.planner.reasons import Reason
-from chipwise.planner.reasons.abilities import Unpredicted
+from chipwise.planner.reasons.abilities import NoPrecision, Unpredicted
 from chipwise.planner.reasons.goals import TooSlow
 from chipwise.planner.reasons.limits import NoPrice, NotAtTheEdge, OverPower
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import DevicesPerPlace
 from chipwise.predictor.kinds.answering import load_of
 from chipwise.predictor.kinds.ask import Ask, by_samples, known_model
-from chipwise.predictor.kinds.device import answer_on_device, check_mode
+from chipwise.predictor.kinds.device import answer_on_device, check_mode, published_on
 from chipwise.predictor.kinds.latencies import share_of, wanted_goals
 from chipwise.units import HOUR
 from chipwise.workload.goals import Where
 from chipwise.workload.kinds import Serve
 from chipwise.workload.limits import Range
 
+_AWAY = "The way from the places there and back is in no latency, and what the places send is in no cost."
 _QUANTISED = "In {precision}, as is usual on devices: the network is quantised first; check its accuracy, or state `precision`."
 
 
@@ -85,10 +89,13 @@ def plan_devices(question: Question, work: Serve) -> Plan:
         if lowest_w > allowed_w:
             return Cannot(OverPower(chip.name, lowest_w, allowed_w), lowest_w / allowed_w, FORMAT)
         ways = ways_at_place(index)
-        if isinstance(ways, Cannot):
-            return ways
-        answers = [at_all_places(way, joined.drawn_w.get(chip.name)) for way in ways]
+        narrower = ways.narrower if isinstance(ways, Cannot) else ()
+        answers = [
+            at_all_places(way, joined.drawn_w.get(chip.name)) for way in (narrower if isinstance(ways, Cannot) else ways)
+        ]
         fitting = [way for way in answers if isinstance(way, Way)]
+        if isinstance(ways, Cannot):
+            return replace(ways, narrower=tuple(fitting))
         lacking = [way for way in answers if isinstance(way, Cannot)]
         return fitting if fitting or not lacking else lacking[0]
 
@@ -104,6 +111,8 @@ def plan_devices(question: Question, work: Serve) -> Plan:
         Table(kind="serve", per="month", units=units, unit="million requests", notes=(*notes, *remarks)),
         ways_of,
     )
+    if plan.winner is not None and plan.winner.provider != EDGE:
+        plan = replace(plan, notes=(_AWAY, *plan.notes))
     unasked = "precision" not in work.model_fields_set and not work.limits.precision
     if plan.winner is None or not unasked or plan.winner.precision not in ("int8", "int4"):
         return plan
@@ -144,45 +153,65 @@ def _ground(question: Question, work: Serve, joined: Joined, elsewhere: bool) ->
 
 
 def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: float) -> Callable[[int], Ways]:
-    """A language model, one answer at a time."""
-    month = question.month_s
+    """A language model, one answer at a time: in the formats that are asked for, or as its weights are published; then in
+    narrower ones beside it."""
+    published = ground.known.find_model(model).published_precision
+    stated = [str(one) for one in ((work.precision,) if work.precision is not None else work.limits.precision)]
 
     def ways_of(index: int) -> Ways:
-        chip = ground.fleet.shapes[index].chip
-        if ground.fleet.part(index).kind != "edge":
+        part = ground.fleet.part(index)
+        if part.kind != "edge":
             return Cannot(NotAtTheEdge())
-        ask = Ask(ground.known, question.path, chip, {})
-        settings, _ = load_of(ask, work)
-        try:
-            predicted = answer_on_device(ask, work, model, settings)
-        except BadInput as error:
-            return Cannot(Unpredicted(error.message))
-        if not predicted.fits:
-            return Cannot(Unpredicted(predicted.misfit), passed=MEMORY)
-        seconds = predicted.time.value
-        late = [
-            TooSlow(str(goal.goal), goal.predicted_s or math.inf, goal.limit_s)
-            for goal in predicted.goals or ()
-            if not goal.is_met
-        ]
-        if late:
-            slow = max(late, key=lambda reason: reason.seconds / reason.limit_s)
-            return Cannot(slow, slow.seconds / slow.limit_s, TIME)
-        machines = max(math.ceil(rate * seconds / DEVICE_UTILISATION - 1e-9), 1)
-        prompt = predicted.first_token_s / seconds
-        use = Utilisation(PROMPT_SHARE * prompt, READ_SHARE * (1.0 - prompt))
-        return [
-            Way(
-                shape=index,
-                machines=machines,
-                seconds=month,
-                low=month,
-                high=month,
-                precision=predicted.precision,
-                rate=DEVICE_UTILISATION / seconds,
-                replicas=machines,
-                use=use,
-            )
-        ]
+        runs = {one for one in PRECISIONS if part.runs(one) or (one == "bf16" and part.has("fp16"))}  # both are as wide
+        formats = [one for one in stated if one in runs]
+        if stated and not formats:
+            return Cannot(NoPrecision(tuple(stated), tuple(part.rates), part.name), passed=FORMAT)
+        usual = published_on(part, published)
+        answers = [_answer(question, ground, work, model, rate, index, one) for one in formats or [usual]]
+        ways = [one for one in answers if isinstance(one, Way)]
+        if not stated:
+            is_narrow = BYTES[usual] < BYTES[published or "fp16"]  # the device has nothing as wide
+            ways = [replace(one, unasked=is_narrow) for one in ways]
+            narrower = [one for one in ("int8", "int4") if BYTES[one] < BYTES[usual]]
+            lighter = [_answer(question, ground, work, model, rate, index, one) for one in narrower]
+            ways += [replace(one, unasked=True) for one in lighter if isinstance(one, Way)]
+        lacking = [one for one in answers if isinstance(one, Cannot)]
+        if lacking and all(one.unasked for one in ways):
+            return replace(min(lacking, key=lambda one: one.distance), narrower=tuple(ways))
+        return ways
 
     return ways_of
+
+
+def _answer(
+    question: Question, ground: Ground, work: Serve, model: str, rate: float, index: int, precision: str
+) -> Way | Cannot:
+    month = question.month_s
+    ask = Ask(ground.known, question.path, ground.fleet.shapes[index].chip, {})
+    settings, _ = load_of(ask, work)
+    try:
+        predicted = answer_on_device(ask, work, model, {**settings, "precision": precision})
+    except BadInput as error:
+        return Cannot(Unpredicted(error.message))
+    if not predicted.fits:
+        return Cannot(Unpredicted(predicted.misfit), passed=MEMORY)
+    seconds = predicted.time.value
+    late = [
+        TooSlow(str(goal.goal), goal.predicted_s or math.inf, goal.limit_s) for goal in predicted.goals or () if not goal.is_met
+    ]
+    if late:
+        slow = max(late, key=lambda reason: reason.seconds / reason.limit_s)
+        return Cannot(slow, slow.seconds / slow.limit_s, TIME)
+    machines = max(math.ceil(rate * seconds / DEVICE_UTILISATION - 1e-9), 1)
+    prompt = predicted.first_token_s / seconds
+    return Way(
+        shape=index,
+        machines=machines,
+        seconds=month,
+        low=month,
+        high=month,
+        precision=predicted.precision,
+        rate=DEVICE_UTILISATION / seconds,
+        replicas=machines,
+        use=Utilisation(PROMPT_SHARE * prompt, READ_SHARE * (1.0 - prompt)),
+    )

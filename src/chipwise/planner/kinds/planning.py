@@ -45,6 +45,7 @@ def plan_ways(question: Question, ground: Ground, table: Table, ways_of: Callabl
             family = ground.fleet.families[index]
             if family not in missed or outcome.distance < missed[family].distance:
                 missed[family] = outcome
+            ways += outcome.narrower
         else:
             ways += outcome
 
@@ -202,7 +203,7 @@ _LACKS = {
 
 
 def _missing(rules: Rules, ground: Ground, ways: Sequence[Way], missed: Mapping[str, Cannot]) -> list[Missing]:
-    if ways:
+    if not all(way.unasked for way in ways):
         return []
     if not missed and (silent := missing_data(rules, ground.fleet, ground.market.prices)) is not None:
         return [silent]

@@ -84,6 +84,7 @@ class Cannot:
     off: float = math.inf
     passed: int = 0  # KIND, FORMAT, MEMORY, TIME or COUNT
     remedy: str = ""  # what would help, where more is known than what helps at this test
+    narrower: tuple[Way, ...] = ()  # ways in a narrower number format than was asked for
 
     @property
     def distance(self) -> tuple[int, float]:

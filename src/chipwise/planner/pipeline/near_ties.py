@@ -1,6 +1,6 @@
 """Of combinations that cost nearly the same as the cheapest, the one that is better in other things: as for a single workload
 (`planner/preference`), stage by stage. What is nearly the same is a share of the stage's own cost, with what its place changes
-of the hand-offs; what is sooner is the whole."""
+of the hand-offs, and a larger one where its machines may well not carry the load; what is sooner is the whole."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from chipwise.perf.arrays import Array
-from chipwise.planner.defaults import NEARLY
+from chipwise.planner.defaults import CARRIED_COST, NEARLY, UNSURE_LOAD
 from chipwise.planner.fleet import Index
 from chipwise.planner.pipeline.candidates import Candidates
 from chipwise.planner.pipeline.joint import Joint, Stage, StageHandOff, Wanted, beyond, reckon, swapped
@@ -41,7 +41,9 @@ def preferred(
             continue
         stages = [one.stage(name, share) for one, name, share in zip(candidates, names, shares, strict=True)]
         rest_usd = best.usd - float(stages[index].usd[best.picks[index]])
-        limit_usd = rest_usd + (1.0 + NEARLY) * (best.usd - rest_usd)
+        chance = candidate.rows.load_chance(int(candidate.positions[best.picks[index]]))
+        unsure = chance is not None and chance < sure[index] - UNSURE_LOAD
+        limit_usd = rest_usd + (1.0 + (CARRIED_COST if unsure else NEARLY)) * (best.usd - rest_usd)
         near = _near(candidate, stages, hand_offs, wanted, best, index, limit_usd)
         if len(near) < 2:
             continue
@@ -52,7 +54,7 @@ def preferred(
         near, usd = near[order := np.argsort(usd, kind="stable")], usd[order]
         near = near[usd <= limit_usd]
         traits = _traits(candidate, stages, hand_offs, wanted, best, index, near, rest_usd)
-        leading = lead(replace(traits, carries=_carries(candidate, near, sure[index])))
+        leading = lead(replace(traits, carries=_carries(candidate, near, sure[index]), sure_load=sure[index]))
         pick = int(near[leading.first])
         swap = reckon(stages, hand_offs, (*best.picks[:index], pick, *best.picks[index + 1 :]))
         if pick != best.picks[index] and swap.keeps(wanted) and not beyond(stages, wanted, swap) and swap.usd <= limit_usd:

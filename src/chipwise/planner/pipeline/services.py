@@ -66,8 +66,8 @@ def _offered(known: Known, path: str, order: Sequence[Common], flows: Sequence[F
         and (budget is None or offer.usd <= budget)
         and not (trained and offer.kind == PER_TOKEN)
     ]
-    sure = [one for one in able if one.certain]  # doubtful prices count only where there are no others
-    return [_as_choice(one, plan) for one in sure or able]
+    sure = [one for one in able if one.is_sure]  # what is doubtful counts only where nothing else does it
+    return [_as_choice(one, plan) for one in sure or (able if plan.winner is None else [])]
 
 
 def _before(flows: Sequence[Flow], index: int) -> set[int]:

@@ -41,7 +41,8 @@ class OtherFormat:
     """A service answers in another number format."""
 
     precision: str
-    asked: tuple[str, ...]
+    able: tuple[str, ...]
+    asked: bool  # the workload names them; else the weights are published so
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,10 +44,16 @@ class ServiceOffer:
     break_even: BreakEven | None = None  # of a dedicated machine; None: not looked for, or no machine to compare with
     retires: str = ""  # ISO date; empty: not announced
     region: str = ""  # that its price is of; empty: not stated
+    format_doubted: bool = False  # its number format is not stated, and may be narrower than what was asked for or published
 
     @property
     def allowed(self) -> bool:
         return not self.refused
+
+    @property
+    def is_sure(self) -> bool:
+        """Its price and that it is sold, that it keeps the goals, and its number format."""
+        return self.certain and not self.unchecked and not self.format_doubted
 
     @property
     def usd(self) -> float | None:

@@ -1,8 +1,8 @@
 """Answers beside a plan's machines: services that are paid by use, for the same work.
 
 Serverless GPU and CPU services run the model as the user's own container: their seconds come from the performance model,
-their bill and cold starts from `money.serverless_cost`. Managed services sell the same open-weight model by the token; nobody
-states their speed, so latency goals cannot be held against them (`ServiceOffer.unchecked`).
+their bill and cold starts from `money.serverless_cost`. Managed services sell the same open-weight model by the token
+(`tokens`).
 
 What breaks a limit or a goal is kept with the reason in `refused`: the number, or what is not known. A service whose region
 nobody states is refused where the place of the data matters.
@@ -15,26 +15,21 @@ from dataclasses import replace
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
-from chipwise.errors import BadInput
-from chipwise.money import managed
 from chipwise.money.break_even import BreakEven, ReplicaSet
 from chipwise.money.cost import Cost, Line
-from chipwise.money.managed import Request, TokenService
 from chipwise.money.serverless import Service, read
 from chipwise.money.serverless_cost import break_even, over_a_day
 from chipwise.planner.limits import Rules
 from chipwise.planner.reasons import Reason
-from chipwise.planner.reasons.abilities import OtherFormat
-from chipwise.planner.reasons.limits import OtherWeights, RetiredService
-from chipwise.planner.reasons.sizes import NeedsChips, ShortContext
+from chipwise.planner.reasons.sizes import NeedsChips
 from chipwise.planner.services.demand import Dedicated, demand_of
 from chipwise.planner.services.limits import barred, region_of, scope
-from chipwise.planner.services.offer import PER_HOUR, PER_TOKEN, SERVERLESS, ServiceOffer
+from chipwise.planner.services.offer import PER_HOUR, SERVERLESS, ServiceOffer
 from chipwise.planner.services.speed import Found, speeds
+from chipwise.planner.services.tokens import earliest, tokens_of_service
 from chipwise.planner.services.ways import Bounded, Demand, Way, best_way, bounded, by_the_day, image_bytes
 from chipwise.predictor.kinds.ask import Ask, known_model
-from chipwise.text import decimal_size, price
-from chipwise.units import HOUR
+from chipwise.text import decimal_size
 from chipwise.workload.kinds import Serve
 
 if TYPE_CHECKING:
@@ -58,7 +53,7 @@ def services_for(known: Known, work: Serve, dedicated: Dedicated = (), path: str
     fast = speeds(context, name, shape, demand.need, offered)
     offers = list(_cheapest(context, demand, offered, fast))
     if isinstance(work.model, str) and demand.need.output_tokens:
-        offers += [(_per_token(context, demand, one), None) for one in _token_services(context, name)]
+        offers += [(one, None) for one in tokens_of_service(context, demand, name)]
     return tuple(_compared(demand, sorted(offers, key=lambda pair: _rank(pair[0], demand.rules))))
 
 
@@ -168,89 +163,6 @@ def _per_million(demand: Demand, month: Cost) -> float | None:
     return month.usd / demand.million_tokens if demand.million_tokens else None
 
 
-# -- by the token
-
-
-def _token_services(known: Known, name: str) -> tuple[TokenService, ...]:
-    key = ("services", f"tokens {name}")
-    if key not in known.memo:
-        try:
-            known.memo[key] = managed.services(known.catalog.rows("tokens"), name, known.models.registry)
-        except BadInput:  # a model that the registry does not hold is sold by nobody we know of
-            known.memo[key] = ()
-    services: tuple[TokenService, ...] = known.memo[key]
-    return services
-
-
-def unsold_note(known: Known, work: Serve) -> tuple[str, ...]:
-    """Where nobody sells the model by the token: that, and the nearest that is sold."""
-    if work.output_tokens is None or not isinstance(work.model, str) or _token_services(known, work.model):
-        return ()
-    try:
-        near = managed.nearest_sold(known.catalog.rows("tokens"), work.model, known.models.registry)
-    except BadInput:
-        return ()
-    if near is None:
-        return ()
-    prices = f"{price(near.usd_per_input * 1e6)} and {price(near.usd_per_output * 1e6)} per million tokens in and out"
-    nearest = f"the nearest in size that is sold: {near.model}, {near.provider}, {prices}"
-    return (f"Nobody whose prices are known sells {work.model} per token; {nearest}.",)
-
-
-def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOffer:
-    names = known.names
-    provider = names.provider_or_none(service.provider) or names.provider_or_none(service.provider.partition(" ")[0])
-    need = demand.need
-    request = Request(need.input_tokens, need.output_tokens, min(need.prefix_tokens, need.input_tokens))
-    days = service.fact.age_days(known.today)
-    refused = barred(known, demand.rules, provider or service.provider, None, service.regions, days)
-    if not service.same_weights:
-        refused.append(OtherWeights(service.model))
-    if service.gone or (service.retires is not None and service.retires <= known.today.isoformat()):
-        refused.append(RetiredService(service.retires or ""))
-    if service.context is not None and need.context > service.context:
-        refused.append(ShortContext(service.context, need.context))
-    format_ = next((word for word in service.variant.split() if word in ("fp8", "fp4", "nvfp4")), None)
-    if format_ is not None and demand.precisions_asked and format_.removeprefix("nv") not in demand.precisions_asked:
-        refused.append(OtherFormat(format_, tuple(sorted(demand.precisions_asked))))
-    assumed = [] if format_ else ["the number format is not stated"]
-    if service.retires and not service.gone:
-        assumed.append(f"is to be retired {service.retires}")
-    if service.doubt:
-        assumed.append("others stopped selling it on: ask whether it is still sold")
-    if need.prefix_tokens:
-        assumed.append("the shared prefix is read from the service's cache")
-    assumed += [*demand.network, *scope(demand.rules, provider or service.provider, service.provider)]
-    unchecked = tuple(f"{metric} p{share * 100:g}: its speed is not published" for metric, share, _ in demand.goals)
-    month = managed.cost(service, request, demand.rate * demand.hours * HOUR)
-    return ServiceOffer(
-        kind=PER_TOKEN,
-        provider=provider or service.provider,
-        service=service.provider,
-        hardware=service.variant,
-        chips=(),
-        model=service.spelled,
-        precision=format_,
-        cost=month,
-        usd_per_million_tokens=_per_million(demand, month),
-        goals=(),
-        unchecked=unchecked,
-        refused=tuple(refused),
-        assumed=tuple(assumed),
-        certain=not any("usd" in name for name in service.fact.inferred) and not service.doubt,
-        retires=(service.retires or "") if not service.gone else "",
-        price_of=service.fact.as_of,
-        price_days=days,
-        break_even=_earliest(managed.break_even(service, request, fleet) for fleet in demand.fleets),
-        region=region_of(service.regions),
-    )
-
-
-def _earliest(crossings: Iterable[BreakEven]) -> BreakEven | None:
-    """Of several machines the one that is cheaper first."""
-    return min(crossings, key=lambda one: inf if one.first is None else one.first, default=None)
-
-
 def _compared(demand: Demand, ranked: Iterable[tuple[ServiceOffer, Way | None]]) -> Iterable[ServiceOffer]:
     """With the break-even of the first serverless services that may be used; it is looked for step by step."""
     left = COMPARED if demand.fleets else 0
@@ -259,7 +171,7 @@ def _compared(demand: Demand, ranked: Iterable[tuple[ServiceOffer, Way | None]])
             yield offer
             continue
         left -= 1
-        yield replace(offer, break_even=_earliest(_settled(demand, way, fleet) for fleet in demand.fleets))
+        yield replace(offer, break_even=earliest(_settled(demand, way, fleet) for fleet in demand.fleets))
 
 
 def _settled(demand: Demand, way: Way, fleet: ReplicaSet) -> BreakEven:

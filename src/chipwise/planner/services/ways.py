@@ -53,7 +53,6 @@ class Demand:
     rules: Rules
     fleets: tuple[ReplicaSet, ...]
     most_chips: float
-    precisions_asked: frozenset[str]
     assumed: tuple[str, ...]
     network: tuple[str, ...] = ()  # what is not known of the way to the users
     confidence: float = 0.9  # with which latency goals are kept

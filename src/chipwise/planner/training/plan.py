@@ -106,7 +106,7 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
     plan = assemble(case, ground.fleet, priced, describe, ok, lacks, counts, top, reasons, grounds)
     if job.precisions != (work.precision.value,):
         notes = (*notes, "Training in fp16 with a scaled loss: none of the chips that are allowed has bf16 arithmetic.")
-    return replace(plan, notes=(*plan.notes, *notes), untried_on_amd=recipe.untried_on_amd(job.method, job.optimizer))
+    return replace(plan, notes=(*plan.notes, *notes), untried_on_amd=recipe.untried_on_amd(work))
 
 
 def _precision(work: Learning, parts: Sequence[Part]) -> str:

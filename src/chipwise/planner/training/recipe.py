@@ -30,6 +30,6 @@ def loads(method: str, weights_bytes: float, memory_bytes: float) -> bool:
     return read_whole_bytes(method, weights_bytes) < LOADABLE * memory_bytes
 
 
-def untried_on_amd(method: str, optimizer: str) -> str:
+def untried_on_amd(work: Learning) -> str:
     """The library that weights of four bits and optimizers of eight bits need; empty: none."""
-    return SMALL_FORMATS if method == "qlora" or optimizer == "adamw-8bit" else ""
+    return SMALL_FORMATS if work.needs_small_formats else ""

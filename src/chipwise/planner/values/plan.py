@@ -212,6 +212,7 @@ class Service:
     price_of: str = ""  # ISO date
     unchecked: tuple[str, ...] = ()  # goals that nobody can hold against it, and why
     format_known: bool = True  # the number format of its weights is stated
+    format_doubted: bool = False  # it is not, and may be narrower than what was asked for or published
     certain: bool = True  # its price, and that it is still sold
     retires: str = ""  # ISO date; empty: not announced
     price_days: int = 0  # since the price was read
@@ -224,6 +225,10 @@ class Service:
     @property
     def high_usd(self) -> float:
         return self.usd * self.price_range[1]
+
+    @property
+    def is_sure(self) -> bool:
+        return self.certain and not self.unchecked and not self.format_doubted
 
     @property
     def title(self) -> str:
@@ -296,19 +301,21 @@ class Plan:
     @property
     def service(self) -> Service | None:
         """One that may be used and costs less than the best machines, where cost is what counts. One of which nobody knows
-        whether it keeps the goals comes second to machines that do, whatever it saves (`unchecked_service`)."""
+        whether it keeps the goals or serves the weights as asked comes second to machines that do, whatever it saves
+        (`unsure_service`)."""
         able = self._able_services
         if self.winner is None:  # machines would do it for more; what no machine does at all is more than a service takes, too
             return able[0] if able and any(one.what is Obstacle.BUDGET for one in self.missing) else None
-        return next((one for one in able if one.certain and self._undercuts(one)), None)
+        return next((one for one in able if one.is_sure and one.usd < (1 - NEARLY) * self.machines_usd), None)
 
     @property
-    def unchecked_service(self) -> Service | None:
-        """One that would cost less than the best machines, but of which nobody knows whether it keeps the goals."""
+    def unsure_service(self) -> Service | None:
+        """One that would cost less than the best machines, but of which nobody knows whether it keeps the goals, in which
+        format it serves the weights, or whether it is still sold: the surest, the cheapest of those."""
         if self.winner is None:
             return None
-        sure = [one for one in self._able_services if one.unchecked and one.certain]
-        return next((one for one in sure if one.usd < self.machines_usd), None)
+        unsure = [one for one in self._able_services if not one.is_sure and one.usd < self.machines_usd]
+        return min(unsure, key=lambda one: (not one.certain, one.format_doubted, one.usd), default=None)
 
     @property
     def _able_services(self) -> list[Service]:
@@ -320,6 +327,3 @@ class Plan:
         """Of the best machines, over time where they follow the load."""
         assert self.winner is not None
         return min(self.load.usd, self.winner.usd) if self.load is not None else self.winner.usd
-
-    def _undercuts(self, service: Service) -> bool:
-        return not service.unchecked and service.usd < (1 - NEARLY) * self.machines_usd

@@ -9,7 +9,9 @@ from chipwise.catalog.chip import Chip
 from chipwise.errors import BadInput
 from chipwise.perf.kernels import edge
 from chipwise.perf.kernels.work import Terms
+from chipwise.perf.part import Part
 from chipwise.predictor.ability import able_chip
+from chipwise.predictor.formats import usual_precision
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.kernels import kernel
 from chipwise.predictor.kinds.latencies import wanted_goals
@@ -18,6 +20,8 @@ from chipwise.text import decimal_size
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Serve
 from chipwise.workload.model.shape import DecoderShape
+
+_AS_WIDE = {"fp8": "int8", "fp4": "int4"}  # devices have no floating point that narrow
 
 
 def check_mode(ask: Ask, work: Common, chip: Chip) -> None:
@@ -28,6 +32,11 @@ def check_mode(ask: Ask, work: Common, chip: Chip) -> None:
             f"limits.power_watts: the smallest mode of {chip.name} takes {lowest:g} W, and {watts:g} W are allowed.",
             remedy="Allow more, or take a smaller device.",
         )
+
+
+def published_on(part: Part, published: str) -> str:
+    """The format of weights whose format nobody stated: as wide as they are published, where the device has it."""
+    return _AS_WIDE.get(published) or usual_precision(None, part, "serve")
 
 
 def answer_on_device(ask: Ask, work: Serve, model: str, settings: Mapping[str, Any]) -> DevicePrediction:
@@ -41,7 +50,7 @@ def answer_on_device(ask: Ask, work: Serve, model: str, settings: Mapping[str, A
             f"{part.name} runs no language models: it has {decimal_size(chip.bytes)} on the chip and no memory of its own.",
             remedy="Take a device with memory, such as a Jetson.",
         )
-    device = edge.Devices.of([part], settings.get("precision", "int8"))
+    device = edge.Devices.of([part], settings.get("precision") or published_on(part, entry.published_precision))
     mode = edge.mode(device, work.limits.power_watts)
     read, written = float(settings.get("input_tokens", 512.0)), max(float(settings.get("output_tokens", 128.0)), 1.0)
     cache = shape.kv_bytes_per_token(2.0) * (read + written / 2)
