@@ -72,7 +72,7 @@ def test_where_nothing_fits_the_reasons_fit_one_screen_and_their_examples_are_in
     assert len(lines) <= 30 < len(full.out.splitlines())
     assert max(map(len, lines)) <= 80
     assert any("offers: not for sale at that price" in line for line in lines)
-    assert "an increase to 960 vCPU" in brief.out.replace("\n" + 9 * " ", " ")
+    assert "an increase to 576 vCPU" in brief.out.replace("\n" + 9 * " ", " ")
     assert "such as" not in brief.out
     assert "such as aws " in full.out
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, Coded
+from chipwise.perf.arrays import Array, Coded, Index
 from chipwise.perf.collective import Network
 from chipwise.perf.flowing import settled, steps_by_count
 from chipwise.perf.inference import RATIOS, Serving
 from chipwise.perf.operators import COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY
 from chipwise.perf.part import Part
-from chipwise.perf.published_inference import APART, FORMATS, FUSED, PLAIN, InferenceCase, read_bytes
+from chipwise.perf.pooling import Groups
+from chipwise.perf.published_inference import APART, BARE, FORMATS, FUSED, PLAIN, SCHEDULED, InferenceCase, read_bytes
 from chipwise.perf.question import Question
 from chipwise.perf.serving import EQUAL_WAVES, WAVES, Load, answer, bases, full_step, in_flight, unit
 from chipwise.perf.transformer import Transformers
@@ -41,6 +42,9 @@ FLOORS = {
     "cache": MEMORY_EFFICIENCY / 0.95,
     "prefill matrix": COMPUTE_EFFICIENCY / 0.95,
 }
+_WIDE = "16 bit"  # formats that GPUs are as fast in
+NARROW = ("fp8", "fp4", "nvfp4")  # those with units of their own
+BARE_LOOP = "chipwise pytorch"  # a source: loops of compiled layers, without a server
 SHORT_PROMPT = 128.0  # tokens; slopes over the length of prompts are not followed below
 USUAL_WATTS = 0.8  # board power in W for each TFLOP/s of 16 bits
 
@@ -73,23 +77,23 @@ def cache_bytes(cache: str) -> float:
 def _weights_level(pair: str) -> str:
     """Of a format and a kind of chip: GPUs are as fast in both formats of 16 bits."""
     weights, _, vendor = pair.partition("|")
-    return "16 bit" if vendor.endswith(" gpu") and weights in ("fp16", "bf16") else weights
+    return _WIDE if vendor.endswith(" gpu") and weights in ("fp16", "bf16") else weights
 
 
 def _beside_16_bits(pair: str) -> str:
     """Of an engine or architecture and a format. Products in 16 bits are what either is known by, and its other formats differ
     from them: so the formats of one chip stay together, and what one of them was measured at holds for the others."""
-    return "16 bit" if pair.endswith("|16 bit") else pair
+    return _WIDE if pair.endswith(f"|{_WIDE}") else pair
 
 
-def levels(names: ServingNames, parts: dict[str, Part]) -> dict[str, Coded]:
+def levels(names: ServingNames, parts: Mapping[str, Part]) -> dict[str, Coded]:
     arch = names.part.map(lambda name: parts[name].architecture)
     vendor = names.part.map(lambda name: f"{parts[name].vendor} {parts[name].kind}")
     engine, source, model, part, kind = names.engine, names.source, names.model, names.part, names.kind
     source_chip = source.cross(part)
     weights = names.weights.cross(vendor).map(_weights_level)
     return {
-        "all": part.map(lambda name: "all"),
+        "all": source.map(lambda name: "bare" if name == BARE_LOOP else "all"),  # what servers have in common is not a loop's
         "vendor": vendor,
         "arch": arch,
         "chip": part,
@@ -123,6 +127,17 @@ def levels(names: ServingNames, parts: dict[str, Part]) -> dict[str, Coded]:
         "version|arch": names.version.cross(arch),
         "source|weights": source.cross(weights),
     }
+
+
+def grouped(names: ServingNames, parts: Mapping[str, Part], index: Index) -> Groups:
+    """Half the bytes and twice the peak make nothing more than twice as fast: no factor of a format of 8 or 4 bits is below
+    that of 16 bits on the same chip, whoever measured either."""
+    found = levels(names, parts)
+    if not any(name in NARROW for name in names.weights.names):
+        return Groups(found, index)
+    wide = levels(replace(names, weights=names.weights.map(lambda name: "bf16" if name in NARROW else name)), parts)
+    least = {name: found[name] if name.startswith("source") else coded for name, coded in wide.items()}
+    return Groups(found, index, least=least)
 
 
 def features(run: Serving, load: Load, sequences: Array, watts: Array) -> dict[str, Array]:
@@ -163,7 +178,7 @@ def question(run: Serving, load: Load, names: ServingNames, parts: dict[str, Par
         compose=compose,
         scale=np.where(power < 0, scale * replicas, scale),
         power=power,
-        levels=levels(names, parts),
+        levels=grouped(names, parts, np.arange(len(replicas))),
         features=features(run, load, sequences, warmth(names.part, parts)),
         term_of=TERM_OF,
         fixed_terms=("arrival",),
@@ -195,7 +210,10 @@ def question_of(cases: Sequence[InferenceCase]) -> Question:
         graphs=column("graphs"),
         fused=np.array([float(case.engine in FUSED) for case in cases]),
         plain=np.array([float(case.engine in PLAIN) for case in cases]),
+        scheduled=np.array([float(case.engine in SCHEDULED) for case in cases]),
+        bare=np.array([float(source_of(case) == BARE_LOOP) for case in cases]),
         apart=np.array([float(case.engine in APART) for case in cases]),
+        whole=np.maximum(column("ep"), column("dp")),
     )
     replicas = column("replicas")
     load = Load(
@@ -210,6 +228,7 @@ def question_of(cases: Sequence[InferenceCase]) -> Question:
         prefix=np.zeros(1),
         beams=column("beams"),
         accepted=column("accepted"),
+        checked=column("checked"),
         late=column("late"),
         waves=np.where(column("equal") > 0, EQUAL_WAVES, WAVES),
         alike=column("equal"),
@@ -230,7 +249,7 @@ def question_of(cases: Sequence[InferenceCase]) -> Question:
 
 def source_of(case: InferenceCase) -> str:
     """Who measured, with what engine. PyTorch alone means one way of running a model, whoever runs it."""
-    if case.engine == "pytorch" and not case.source.startswith("mlcommons/"):
-        return "chipwise pytorch"
+    if case.engine in BARE and not case.source.startswith("mlcommons/"):
+        return BARE_LOOP
     publisher = "mlperf" if case.source.startswith("mlcommons/") else case.source.rsplit("/", 1)[-1]
     return f"{publisher} {case.engine}"

@@ -38,7 +38,8 @@ def steps_by_count(run: Serving, load: Load, work: Mapping[str, Array], sequence
         return None
     busiest = np.maximum(np.minimum(load.capacity, load.requests), 1.0)
     counts = [busiest ** (at / (GRID - 1)) for at in range(GRID)]
-    decoded = [decode(run, number * load.beams, load.input_len + load.output_len / 2) for number in counts]
+    middle = load.input_len + load.output_len / 2
+    decoded = [decode(run, number * load.beams, middle, load.checked) for number in counts]
     times = {
         name: np.stack([_rows(step[name] / np.where(work[name] > 0, work[name], np.inf), rows) for step in decoded], axis=1)
         for name in decoded[0]

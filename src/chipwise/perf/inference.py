@@ -8,8 +8,10 @@ one after the other, B sequences, c tokens of context, n new prompt tokens:
            without CUDA graphs launches hide behind kernels that take longer, and show where these are short
 A plain loop (`plain`: Hugging Face's generate) launches from Python, one expert after the other, and its attention neither
 splits a context over the chip nor shares the cache between heads, after it copied the cache to make room for one token more.
+Speculation makes a step check several tokens of every sequence: their products and what travels count, the cache is read once.
+Experts that are split over chips like other matrices are narrow, and narrow products stay below the peak.
 Each is a dictionary of bases: seconds of one kind of work, which fitted factors scale and `serving.py` puts together.
-Limits: balanced routing; no speculative decoding; caches that fit.
+Limits: balanced routing; drafts cost nothing besides the tokens to check; caches that fit.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 
 from chipwise.perf.arrays import Array, has_nonzero, pick
 from chipwise.perf.collective import Group, Network
-from chipwise.perf.operators import attention, passes, product
+from chipwise.perf.operators import NARROW, attention, passes, product
 from chipwise.perf.transformer import Transformers
 
 BASES = (
@@ -44,8 +46,9 @@ BASES = (
 RATIOS = ("queue", "stretch")  # bases that are numbers, not seconds
 LAYER_HOST_S = 12e-6  # gaps between the kernels of one layer, replayed as a graph
 STEP_HOST_S = 600e-6  # scheduling, sampling and bookkeeping of an engine, per step
-_STEP_HOST = np.array([STEP_HOST_S])
-SEQUENCE_HOST_S = 4e-6  # and for each sequence in it
+SEQUENCE_HOST_S = 4e-6  # and for each sequence in it,
+SCHEDULED_HOST_S = 18e-6  # of a scheduler in Python
+BARE_STEP_S = 60e-6  # a loop without a server: it replays its graph and picks tokens on the chip
 # Launches of one layer without a graph, hidden while its kernels are long (`serving` joins them): of compiled or fused layers,
 # of an engine's own Python (on our H200 590 us), and of a plain loop, 45 kernels and the modules around them.
 FUSED_LAYER_S, EAGER_LAYER_S, PLAIN_LAYER_S = 150e-6, 500e-6, 850e-6
@@ -53,6 +56,8 @@ PLAIN_EXPERT_S = 85e-6  # of every expert of a layer in a plain loop: nine kerne
 COPIES = 2.0  # the cache is read and written to grow by a token
 BLOCKS = 108.0  # pieces of attention that a chip works on at once
 MACHINE_CHIPS = 8.0  # of a usual machine
+_SCHEDULED, _COUNTED = np.array([SCHEDULED_HOST_S]), np.array([SEQUENCE_HOST_S])
+_STEP, _BARE_STEP = np.array([STEP_HOST_S]), np.array([BARE_STEP_S])
 _REPLAYED, _NOTHING, _SINGLE = np.array([LAYER_HOST_S]), np.zeros(1), np.ones(1)
 
 
@@ -74,7 +79,10 @@ class Serving:
     graphs: Array = field(default_factory=lambda: np.ones(1))  # 1: decode steps are replayed as a graph, 0: launched one by one
     fused: Array = field(default_factory=lambda: np.zeros(1))  # 1: layers without a graph are few kernels
     plain: Array = field(default_factory=lambda: np.zeros(1))  # 1: a loop in Python over the layers of a library
+    scheduled: Array = field(default_factory=lambda: np.zeros(1))  # 1: a scheduler in Python has every sequence in hand
+    bare: Array = field(default_factory=lambda: np.zeros(1))  # 1: a compiled loop with no server around it
     apart: Array = field(default_factory=lambda: np.zeros(1))  # 1: each prompt is a pass of its own
+    whole: Array = field(default_factory=lambda: np.ones(1))  # ways of the chips over which whole experts are spread
 
     @cached_property
     def tensor_group(self) -> Group:
@@ -99,24 +107,30 @@ def prefill(run: Serving, tokens: Array, length: Array, sequences: Array, cached
     }
 
 
-def decode(run: Serving, sequences: Array, context: Array) -> dict[str, Array]:
+def decode(run: Serving, sequences: Array, context: Array, checked: Array = _SINGLE) -> dict[str, Array]:
+    """A step of `sequences`, of each of which it computes `checked` tokens."""
     model, layers = run.model, run.model.layers
     rows = np.maximum(sequences / run.dp, 1.0)
+    tokens, token_rows = sequences * checked, rows * checked
     split = np.minimum(run.tp, np.maximum(model.kv_heads, 1.0))
     seen = model.seen(context) * rows
     cache = seen * (model.kv_width * run.cache_bytes) / split
-    scores = seen * (2.0 / 0.4 * model.score_width) / run.tp
+    scores = checked * seen * (2.0 / 0.4 * model.score_width) / run.tp
     moved = {
-        "decode_matrix": _products(run, sequences, rows, rows),
+        "decode_matrix": _products(run, tokens, token_rows, token_rows),
         "decode_cache": layers * np.maximum(passes(cache, run.bandwidth) * _reads(run, rows), scores / run.half_peak),
-        "decode_link": _links(run, sequences, rows),
+        "decode_link": _links(run, tokens, token_rows),
     }
     return moved | {
         "layer_host": layers * pick(run.graphs > 0, _REPLAYED, _NOTHING),
         "launch_host": layers * pick(run.graphs > 0, _NOTHING, _launches(run)),
-        "step_host": _STEP_HOST,
-        "sequence_host": SEQUENCE_HOST_S * sequences / _servers(run),
+        "step_host": pick(run.bare > 0, _BARE_STEP, _STEP),
+        "sequence_host": _of_a_sequence(run) * sequences / _servers(run),
     }
+
+
+def _of_a_sequence(run: Serving) -> Array:
+    return pick(run.bare > 0, _NOTHING, pick(run.scheduled > 0, _SCHEDULED, _COUNTED))
 
 
 def _servers(run: Serving) -> Array:
@@ -179,6 +193,8 @@ def _experts(run: Serving, tokens: Array) -> Array:
     read_weights = (model.weights_met(tokens) - model.attention_weights) / ways
     expert_rows = tokens * model.active / np.maximum(model.experts_met(tokens), 1.0)  # rows per expert that has any
     compute = 2.0 * tokens * model.mlp_weights / ways / (run.peak * 0.8 * np.maximum(expert_rows, 1e-9) / (expert_rows + 48.0))
+    columns = np.maximum(model.mlp_width, 1.0) * np.minimum(run.whole, ways) / ways  # of one expert, on one chip
+    compute = compute * (1.0 + NARROW / columns)
     return np.maximum(compute, passes(read_weights * run.weight_bytes, run.bandwidth))
 
 

@@ -39,11 +39,19 @@ class FactorBlock:
 
 
 class Groups(Mapping[str, Coded]):
-    """Levels of rows that come in few groups: kept once per group, given out by row."""
+    """Levels of rows that come in few groups: kept once per group, given out by row. `least` are levels of the same groups
+    whose exponents theirs are never below."""
 
-    def __init__(self, levels: Mapping[str, Coded], index: Index, sums: dict[Factors, Array] | None = None) -> None:
+    def __init__(
+        self,
+        levels: Mapping[str, Coded],
+        index: Index,
+        sums: dict[Factors, Array] | None = None,
+        least: Mapping[str, Coded] | None = None,
+    ) -> None:
         self.levels = levels
         self.index = index
+        self._least = least
         self._sums: dict[Factors, Array] = {} if sums is None else sums  # shared by all slices of the same rows
 
     def __getitem__(self, level: str) -> Coded:
@@ -57,12 +65,18 @@ class Groups(Mapping[str, Coded]):
         return len(self.levels)
 
     def rows(self, selection: slice | Index) -> Groups:
-        return self if len(self.index) == 1 else Groups(self.levels, self.index[selection], self._sums)
+        return self if len(self.index) == 1 else Groups(self.levels, self.index[selection], self._sums, self._least)
 
     def sums(self, factors: Factors) -> Array:
         if factors not in self._sums:
-            self._sums[factors] = factors.sums(self.levels)
+            found = factors.sums(self.levels)
+            self._sums[factors] = found if self._least is None else _at_least(found, factors.sums(self._least))
         return self._sums[factors]
+
+
+def _at_least(found: Array, least: Array) -> Array:
+    """Of each (coefficients, variances), the pair with the larger coefficient."""
+    return np.where(found[0] >= least[0], found, least)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import Array, Coded, Index, column, combinations, cut, has_nonzero, pick
-from chipwise.perf.family_inference import FLOORS, TERM_OF, ServingNames, arithmetic, features, levels, settings_of, warmth
+from chipwise.perf.family_inference import FLOORS, TERM_OF, ServingNames, arithmetic, features, grouped, settings_of, warmth
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.inference import RATIOS, Serving
 from chipwise.perf.memory_serving import kv_budget_bytes, kv_bytes
@@ -22,7 +22,17 @@ from chipwise.perf.model import Estimate, Joining, Model
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import Groups
 from chipwise.perf.power import Power, power
-from chipwise.perf.published_inference import APART, FUSED, PLAIN, SERVED, answer_kind, read_bytes, usual_engine
+from chipwise.perf.published_inference import (
+    APART,
+    BARE,
+    FUSED,
+    PLAIN,
+    SCHEDULED,
+    SERVED,
+    answer_kind,
+    read_bytes,
+    usual_engine,
+)
 from chipwise.perf.published_inference import EAGER as EAGER
 from chipwise.perf.question import Question
 from chipwise.perf.queueing import GRID, Service, Traffic, waits
@@ -102,7 +112,10 @@ def replica(ask: Generation) -> Serving:
         graphs=setup.cuda_graphs * setup.engine.look_up(lambda name: float(name not in EAGER)),
         fused=setup.engine.look_up(lambda name: float(name in FUSED)),
         plain=setup.engine.look_up(lambda name: float(name in PLAIN)),
+        scheduled=setup.engine.look_up(lambda name: float(name in SCHEDULED)),
+        bare=setup.engine.look_up(lambda name: float(name in BARE)),
         apart=setup.engine.look_up(lambda name: float(name in APART)),
+        whole=np.maximum(setup.ep, setup.attention_dp),
     )
 
 
@@ -150,14 +163,14 @@ def _levels(ask: Generation, metric: str) -> Groups:
     columns, rows = combinations(name_columns)
     if len(rows) == 1:
         return _one_row(metric, ask.hardware.parts[columns[0].name_at(0)], *(one.name_at(0) for one in columns[1:]))
-    return Groups(levels(_names(metric, *columns), dict(ask.hardware.parts)), rows)
+    return grouped(_names(metric, *columns), ask.hardware.parts, rows)
 
 
 @lru_cache(maxsize=4096)
 def _one_row(metric: str, part: Part, *labels: str) -> Groups:
     """Who asks row by row asks for the same few names again and again."""
     names = _names(metric, *map(Coded.of, (part.name, *labels)))
-    return Groups(levels(names, {part.name: part}), np.zeros(1, dtype=np.intp))
+    return grouped(names, {part.name: part}, np.zeros(1, dtype=np.intp))
 
 
 def _names(metric: str, part: Coded, weights: Coded, engine: Coded, scenario: Coded, kind: Coded, model: Coded) -> ServingNames:

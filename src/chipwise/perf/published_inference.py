@@ -48,6 +48,8 @@ _CHAT = 200.0  # tokens of a short prompt whose length is not printed
 EAGER = ("transformers", "accelerate", "deepspeed", "autoawq")  # engines that launch kernels one by one:
 PLAIN = ("transformers", "accelerate")  # those that loop in Python over the layers of a library,
 FUSED = ("deepspeed", "autoawq")  # and those that put kernels of their own in the place of layers
+SCHEDULED = ("vllm", "sglang")  # engines whose scheduler is a program in Python
+BARE = ("pytorch",)  # compiled layers in a loop, without a server
 APART = ("tgi",)  # engines that compute every prompt in a pass of its own
 # Bytes that eight bits of a weight cost in a step: written out in 16 bits and read again (DeepSpeed), or as slow as 16 bits,
 # for rows are quantised and what is far out is multiplied in 16 bits (LLM.int8).
@@ -55,7 +57,9 @@ _UNFUSED_INT8 = {"deepspeed": 5.0, "transformers": 2.0, "accelerate": 2.0}
 AT_ONCE = {"tensorrt-llm": 2048.0, "sglang": 1024.0}  # sequences that engines run together by default; 256 for others
 MAX_LOAD = "max load"  # measured offline by who makes the engine or the chip
 SERVED = "served"  # measured by clients of a server, whether they came at a rate, at once or one after the other's answer
-_DRAFTED = 1.7  # tokens of a step with one drafted token, where nobody says how many were accepted
+_DRAFTED = 1.7  # tokens of a step with one drafted token, where nobody says how many were accepted:
+_AGREED = _DRAFTED - 1.0  # a drafted token is accepted so often, if those before it were
+_MOST_CHECKED = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class InferenceCase:
     tp: float
     dp: float
     pp: float
+    ep: float  # ways over which whole experts are spread, where that is more than `dp`
     weights: str  # format of the weights
     cache: str
     scenario: str
@@ -79,7 +84,8 @@ class InferenceCase:
     rate: float
     requests: float
     beams: float
-    accepted: float  # tokens of one step, above 1 with speculation
+    accepted: float  # tokens of one step, above 1 with speculation,
+    checked: float  # and those that it computes
     late: float  # how deep in the tail of waits the row is: 1 for means and medians, 4.6 for a 99th percentile
     equal: bool  # all answers of a run have the same length
     graphs: float  # 0: kernels are launched one by one
@@ -215,6 +221,7 @@ def case_of(row: Row, part: Part) -> InferenceCase:
         weights = cache = "fp8"  # the results name the format of the inputs; the code quantises
         kv_bytes = 1.0
     tokens = max(length + output * 0.6, 1.0) * beams
+    accepted = _accepted(notes)
     slots = _batch_by_memory(layer, part, tp * dp * pp, FORMATS[weights][0], kv_bytes, tokens)
     if kind == "full" and pp > 1:  # stages work on different batches at the same time
         replicas, slots = replicas * pp, max(slots / pp, 1.0)
@@ -233,6 +240,7 @@ def case_of(row: Row, part: Part) -> InferenceCase:
         tp=tp,
         dp=dp,
         pp=pp,
+        ep=_expert_ways(notes) if layer.experts else 1.0,
         weights=weights,
         cache=cache,
         scenario=kind,
@@ -244,7 +252,8 @@ def case_of(row: Row, part: Part) -> InferenceCase:
         rate=rate,
         requests=sent,
         beams=beams,
-        accepted=_accepted(notes),
+        accepted=accepted,
+        checked=_checked(accepted),
         late=-math.log(0.01) if row.text("percentile") == "p99" else 1.0,
         equal="ignore-eos" in notes or re.match(r"random (?:\d+/\d+|prompts)", notes) is not None,
         graphs=0.0 if row.text("compiled").startswith("eager") or family in EAGER else 1.0,
@@ -262,6 +271,17 @@ def _accepted(notes: str) -> float:
     if stated:
         return max(float(stated[1]), 1.0)
     return _DRAFTED if "MTP" in notes or "speculative" in notes else 1.0
+
+
+def _checked(accepted: float) -> float:
+    """Tokens that a step must compute for so many to be accepted, each as likely as the one before it."""
+    refused = 1.0 - (1.0 - _AGREED) * accepted
+    return min(math.log(refused) / math.log(_AGREED), _MOST_CHECKED) if refused > 0 else _MOST_CHECKED
+
+
+def _expert_ways(notes: str) -> float:
+    stated = re.search(r"(?:expert parallel |moe_ep=|EP)(\d+)", notes)
+    return float(stated[1]) if stated else 1.0
 
 
 def _scenario(task: str, batch: float, notes: str, scenario: str, offered: bool) -> tuple[str, str]:

@@ -69,7 +69,7 @@ class Question:
         return Problem(
             formula=self.log_time,
             bases=tuple(self.bases),
-            levels=self.levels,
+            levels=dict(self.levels),  # as they are: what is measured may be beyond what is answered
             features=self.features,
             measured=np.log(self.time_of(measured)),
             weight=weight,

@@ -18,7 +18,9 @@ from chipwise.workload.model.registry import Registry, load
 from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape, VisionShape
 
 _USUAL_WIDTH = 128  # of a head
-_LATENT = 576.0  # values per token and layer that multi-head latent attention caches
+# Multi-head latent attention: values per token and layer that it caches, ranks of queries, and of a head the values that scores
+# are made of, those of them that carry no position, and those that come out.
+_LATENT, _QUERY_RANK, _SCORED, _PLAIN, _OUT = 576.0, 1536.0, 192.0, 128.0, 128.0
 _RENAMED = {"Mistral-7B": "mistral-7b-v0.3"}  # what engines are measured with has no sliding window
 # Billions of parameters, in all and met by a token, of models whose tables give no shape.
 _SIZES = {
@@ -159,8 +161,12 @@ def _from_columns(row: Row, layers: float, hidden: float) -> Layer:
         if abs(rest - sums[nearest]) < 0.02 * total:
             matrices = nearest[0]
     width = hidden / heads if hidden % heads == 0 else _USUAL_WIDTH
+    latent = bool(experts) and not row.text("kv_heads")
     width = max(width, 64.0)
     attention = hidden * heads * width * 2 + 2 * hidden * kv_heads * width
+    if latent:
+        queries = hidden * _QUERY_RANK + _QUERY_RANK * heads * _SCORED
+        attention = queries + hidden * _LATENT + (_LATENT - 64.0) * heads * (_PLAIN + _OUT) + heads * _OUT * hidden
     mlp = matrices * hidden * ffn
     stored = mlp if not experts else experts * mlp + hidden * experts
     meets = mlp if not experts else active * mlp + hidden * experts
@@ -170,7 +176,6 @@ def _from_columns(row: Row, layers: float, hidden: float) -> Layer:
         extra = (total - body - 2 * table) / layers
         meets, stored = meets + min(extra, 2 * mlp), stored + extra
     tied = bool(total) and abs(total - body - table) < abs(total - body - 2 * table)
-    latent = bool(experts) and not row.text("kv_heads")
     causal = 0.0 if "bert" in name.lower() or "vit" in name.lower() or name.lower().startswith("t5") else 1.0
     if name.lower().startswith("t5"):
         layers, attention = 2 * layers, attention * 1.5
@@ -179,7 +184,7 @@ def _from_columns(row: Row, layers: float, hidden: float) -> Layer:
         hidden=hidden,
         vocab=vocab,
         heads=heads,
-        query_width=heads * width,
+        query_width=heads * (_SCORED + _OUT) / 2 if latent else heads * width,
         kv_width=_LATENT if latent else 2 * kv_heads * width,
         kv_heads=1.0 if latent else kv_heads,
         attention_weights=attention,
@@ -189,7 +194,7 @@ def _from_columns(row: Row, layers: float, hidden: float) -> Layer:
         experts=experts,
         active=active,
         expert_layers=float(experts > 0),
-        score_width=2 * heads * width,
+        score_width=heads * (_SCORED + _OUT) if latent else 2 * heads * width,
         window=math.inf,
         windowed=0.0,
         causal=causal,

@@ -137,7 +137,8 @@ class Load:
     requests: Array  # how many are sent in all (open)
     prefix: Array  # tokens of the prompt that are already cached
     beams: Array
-    accepted: Array = field(default_factory=lambda: _UNIT)  # tokens of one step
+    accepted: Array = field(default_factory=lambda: _UNIT)  # tokens of one step,
+    checked: Array = field(default_factory=lambda: _UNIT)  # of so many that it computes: those beyond were drafted and refused
     late: Array = field(default_factory=lambda: _UNIT)  # of a wait's mean, which is asked
     waves: Array = field(default_factory=lambda: _WAVES)  # share of the requests that come together
     alike: Array = field(default_factory=lambda: _NOTHING)  # 1: all answers have the same length
@@ -180,7 +181,7 @@ class Pace(NamedTuple):
 
 def pace(run: Serving, load: Load) -> Pace:
     alone = _sum(prefill(run, load.fresh, load.input_len, _UNIT, load.prefix))
-    steps = (decode(run, count, load.input_len + load.output_len / 2) for count in (_UNIT, load.capacity))
+    steps = (decode(run, count, load.input_len + load.output_len / 2, load.checked) for count in (_UNIT, load.capacity))
     step, full = (_sum(_decode_terms(one)) for one in steps)
     return Pace(alone, step, (full - step) / np.maximum(load.capacity - 1.0, 1.0))
 
@@ -210,7 +211,7 @@ def bases(run: Serving, load: Load, sequences: Array) -> dict[str, Array]:
     seconds = prefill(run, prompts * load.fresh, load.input_len, prompts, load.prefix)
     seconds = {name: values * share for name, values in seconds.items()}
     middle = pick(load.weights.decode > 0, load.input_len, load.input_len + load.output_len / 2)
-    seconds |= decode(run, sequences * load.beams, np.maximum(middle, 1.0))
+    seconds |= decode(run, sequences * load.beams, np.maximum(middle, 1.0), load.checked)
     seconds["request_host"] = _FIXED
     seconds["queue"] = _UNIT
     seconds["stretch"] = _UNIT
