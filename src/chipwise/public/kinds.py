@@ -16,7 +16,7 @@ from pathlib import PurePath
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import BaseModel, ModelWrapValidatorHandler, RootModel, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from chipwise.errors import BadInput, InvalidFile, InvalidSettings
@@ -40,7 +40,7 @@ def plain_fields(value: Any) -> Any:
     value = as_plain(value)
     match value:
         case BaseModel():
-            return _with_units(value.model_dump(mode="json", by_alias=True))
+            return _with_units(_stated(value, value.model_dump(mode="json", by_alias=True)))
         case Mapping():
             return {str(key): plain_fields(inner) for key, inner in value.items()}
         case list() | tuple() | set() | frozenset():
@@ -56,6 +56,24 @@ def plain_fields(value: Any) -> Any:
     raise BadInput(
         f"{type(value).__name__} cannot stand in a workload.", remedy="Give numbers, texts, true or false, lists and mappings."
     )
+
+
+def _stated(part: Any, fields: Any) -> Any:
+    """Without what was left open: a default that is written out would be taken for a wish."""
+    match part:
+        case BaseModel() if isinstance(fields, Mapping) and not isinstance(part, RootModel):
+            kept = {}
+            for name, field in type(part).model_fields.items():
+                inner, written = getattr(part, name), field.serialization_alias or name
+                left_open = name not in part.model_fields_set and inner == field.get_default(call_default_factory=True)
+                if written in fields and (name == "kind" or not left_open):
+                    kept[written] = _stated(inner, fields[written])
+            return kept
+        case list() | tuple() if isinstance(fields, list):
+            return [_stated(inner, written) for inner, written in zip(part, fields, strict=True)]
+        case Mapping() if isinstance(fields, Mapping):
+            return {key: _stated(part[key], fields[key]) if key in part else fields[key] for key in fields}
+    return fields
 
 
 def _with_units(fields: Any, name: str = "") -> Any:

@@ -239,9 +239,9 @@ def test_goals_that_cannot_be_kept_say_by_how_much(session: Session) -> None:
 
 
 def test_a_stage_that_may_not_carry_its_load_costs_up_to_a_tenth_more(session: Session) -> None:
-    """As for the service alone: one chip leads before eight cards of 24 GB that carry it with a probability of 80%."""
+    """As for the service alone: one chip leads before four cards of 48 GB that carry it with a probability of 80%."""
     service = (
-        "{kind: serve, name: service, model: gpt-oss-120b, arrival: {rate: 2 req/s}, input_tokens: 1000, output_tokens: 500,"
+        "{kind: serve, name: service, model: gpt-oss-120b, arrival: {rate: 1 req/s}, input_tokens: 1000, output_tokens: 500,"
         " goals: {tpot: {p90: 40ms}}, limits: {interruptible: false}}"
     )
     found = planned(session, pipeline(SECOND, service, rest=""))
@@ -265,7 +265,7 @@ def test_a_budget_counts_services_for_its_own_period(session: Session) -> None:
 
 
 def test_a_stage_that_cannot_be_placed_is_named_with_what_it_lacks(session: Session) -> None:
-    huge = "{kind: train, name: huge, model: llama-3.1-405b, tokens: 1B, limits: {chips: t4}}"
+    huge = "{kind: train, name: huge, model: llama-3.1-405b, tokens: 1B, precision: bf16, limits: {chips: t4}}"
     found = planned(session, pipeline(FIRST, huge))
     assert {one.stage for one in found.lacks} == {"huge"}
     assert "T4" in missing_words(found.lacks[0].missing)

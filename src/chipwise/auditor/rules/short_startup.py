@@ -54,7 +54,7 @@ def check(sources: Sources) -> Iterator[Finding]:
         grace = text_of(group.body.get("health_check_grace_period"))
         if text_of(group.body.get("health_check_type")) == "ELB" and grace.isdecimal() and int(grace) < GROUP_S:
             message = f"{group.title} judges a machine with accelerators after {grace} s, before its image is there"
-            fix = f"Set health_check_grace_period to {2 * GROUP_S} or more: machines that are not ready are replaced for ever."
+            fix = f"Set health_check_grace_period to {2 * GROUP_S} or more: a machine that is not ready is replaced each time."
             yield _finding(group.path, line_inside(sources, group, "health_check_grace_period"), message, fix)
     for compose in sources.compose:
         yield from _awaited(compose)
