@@ -276,14 +276,14 @@ class Names:
     def own_machines(self) -> list[int]:
         """Of those who described some: indices of machines, in the order of their offers."""
         offers, owned = self.catalog.offers, PURCHASES.index(Purchase.OWNED)
-        found = [at for at, purchase in zip(offers.machine, offers.purchase, strict=True) if purchase == owned]
-        if not found:
+        machines = [at for at, purchase in zip(offers.machine, offers.purchase, strict=True) if purchase == owned]
+        if not machines:
             raise BadInput(
                 "You have no machines of your own in the catalog.",
                 remedy="`chipwise catalog import servers.csv` adds them; `chipwise catalog import --help` says what the file "
                 "holds.",
             )
-        return found
+        return machines
 
     def means_own(self, text: str) -> bool:
         """A word for machines of one's own, which are of any provider."""

@@ -127,9 +127,9 @@ def _over_a_day(slope: float, fleet: ReplicaSet) -> BreakEven:
     levels = [level for level, _ in fleet.levels if level > 0]
     last = max(bound, 1.0) if bound * max(levels) / q < _DAY_STEPS else _DAY_STEPS * q / max(levels)
     ends = [np.arange(minimum, last * level / q + 1.0) * (q / level) for level in levels]
-    found = np.unique(np.concatenate(ends))
+    rates = np.unique(np.concatenate(ends))
     top = min(bound, last)
-    edges = np.concatenate(([0.0], found[(found > 0) & (found < top)], [top]))
+    edges = np.concatenate(([0.0], rates[(rates > 0) & (rates < top)], [top]))
     starts, stops = edges[:-1], edges[1:]
     crossings = fleet.costs((starts + stops) / 2) / slope
     wins, loses = np.flatnonzero(crossings <= stops), np.flatnonzero(crossings > starts)

@@ -132,12 +132,12 @@ def levels(names: ServingNames, parts: Mapping[str, Part]) -> dict[str, Coded]:
 def grouped(names: ServingNames, parts: Mapping[str, Part], index: Index) -> Groups:
     """Half the bytes and twice the peak make nothing more than twice as fast: no factor of a format of 8 or 4 bits is below
     that of 16 bits on the same chip, whoever measured either."""
-    found = levels(names, parts)
+    columns = levels(names, parts)
     if not any(name in NARROW for name in names.weights.names):
-        return Groups(found, index)
+        return Groups(columns, index)
     wide = levels(replace(names, weights=names.weights.map(lambda name: "bf16" if name in NARROW else name)), parts)
-    least = {name: found[name] if name.startswith("source") else coded for name, coded in wide.items()}
-    return Groups(found, index, least=least)
+    floors = {name: columns[name] if name.startswith("source") else coded for name, coded in wide.items()}
+    return Groups(columns, index, floors=floors)
 
 
 def features(run: Serving, load: Load, sequences: Array, watts: Array) -> dict[str, Array]:

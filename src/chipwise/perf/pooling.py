@@ -39,7 +39,7 @@ class FactorBlock:
 
 
 class Groups(Mapping[str, Coded]):
-    """Levels of rows that come in few groups: kept once per group, given out by row. `least` are levels of the same groups
+    """Levels of rows that come in few groups: kept once per group, given out by row. `floors` are levels of the same groups
     whose exponents theirs are never below."""
 
     def __init__(
@@ -47,11 +47,11 @@ class Groups(Mapping[str, Coded]):
         levels: Mapping[str, Coded],
         index: Index,
         sums: dict[Factors, Array] | None = None,
-        least: Mapping[str, Coded] | None = None,
+        floors: Mapping[str, Coded] | None = None,
     ) -> None:
         self.levels = levels
         self.index = index
-        self._least = least
+        self._floors = floors
         self._sums: dict[Factors, Array] = {} if sums is None else sums  # shared by all slices of the same rows
 
     def __getitem__(self, level: str) -> Coded:
@@ -65,12 +65,12 @@ class Groups(Mapping[str, Coded]):
         return len(self.levels)
 
     def rows(self, selection: slice | Index) -> Groups:
-        return self if len(self.index) == 1 else Groups(self.levels, self.index[selection], self._sums, self._least)
+        return self if len(self.index) == 1 else Groups(self.levels, self.index[selection], self._sums, self._floors)
 
     def sums(self, factors: Factors) -> Array:
         if factors not in self._sums:
-            found = factors.sums(self.levels)
-            self._sums[factors] = found if self._least is None else _at_least(found, factors.sums(self._least))
+            sums = factors.sums(self.levels)
+            self._sums[factors] = sums if self._floors is None else _at_least(sums, factors.sums(self._floors))
         return self._sums[factors]
 
 

@@ -173,8 +173,8 @@ def effort(part: Part, native: frozenset[str]) -> int:
     """A host of another architecture takes other images, as another vendor's GPU does."""
     plain = part.vendor == "NVIDIA" and not runs_arm(None, part.name)
     if part.kind == "gpu":
-        tried = part.vendor == "NVIDIA" or OTHER_GPU in native
-        able = "gpu" in native and tried and (part.architecture not in OLD or OLD_GPU in native)
+        is_proven = part.vendor == "NVIDIA" or OTHER_GPU in native
+        able = "gpu" in native and is_proven and (part.architecture not in OLD or OLD_GPU in native)
         return (0 if plain else 1) if able else PORTED
     return 0 if part.kind in native else _EFFORT.get(part.kind, 0 if plain else 1)
 

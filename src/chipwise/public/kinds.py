@@ -62,13 +62,13 @@ def _stated(part: Any, fields: Any) -> Any:
     """Without what was left open: a default that is written out would be taken for a wish."""
     match part:
         case BaseModel() if isinstance(fields, Mapping) and not isinstance(part, RootModel):
-            kept = {}
+            stated = {}
             for name, field in type(part).model_fields.items():
                 inner, written = getattr(part, name), field.serialization_alias or name
                 left_open = name not in part.model_fields_set and inner == field.get_default(call_default_factory=True)
                 if written in fields and (name == "kind" or not left_open):
-                    kept[written] = _stated(inner, fields[written])
-            return kept
+                    stated[written] = _stated(inner, fields[written])
+            return stated
         case list() | tuple() if isinstance(fields, list):
             return [_stated(inner, written) for inner, written in zip(part, fields, strict=True)]
         case Mapping() if isinstance(fields, Mapping):

@@ -30,9 +30,9 @@ def usual_answer_s(work: Common, choice: Choice) -> float | None:
         for name in ("latency", "ttft", "tpot")
     }
     tokens = work.output_tokens if isinstance(work, Serve) else None
-    each = TOKEN_S if token_assumed(work, choice) else lowest["tpot"]
-    if tokens is not None and each is not None:
-        by_tokens = (lowest["ttft"] or 0.0) + each * tokens.mean
+    token_s = TOKEN_S if token_assumed(work, choice) else lowest["tpot"]
+    if tokens is not None and token_s is not None:
+        by_tokens = (lowest["ttft"] or 0.0) + token_s * tokens.mean
         return by_tokens if lowest["latency"] is None else min(by_tokens, lowest["latency"])
     return lowest["latency"]
 
@@ -52,9 +52,9 @@ def longest_s(work: Common, choice: Choice) -> float | None:
     }
     seconds = [worst["latency"]] if worst["latency"] is not None else []
     tokens = work.output_tokens if isinstance(work, Serve) else None
-    each = TOKEN_S if token_assumed(work, choice) else worst["tpot"]
-    if tokens is not None and each is not None:
-        seconds.append((worst["ttft"] or 0.0) + each * _most_tokens(tokens))
+    token_s = TOKEN_S if token_assumed(work, choice) else worst["tpot"]
+    if tokens is not None and token_s is not None:
+        seconds.append((worst["ttft"] or 0.0) + token_s * _most_tokens(tokens))
     return max(seconds) if seconds else None
 
 

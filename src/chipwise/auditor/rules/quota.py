@@ -93,8 +93,10 @@ def _replicas(manifest: Manifest) -> Iterator[Finding]:
     wanted = int(maximum[1]) * int(split[1] if split else 1)
     if devices and wanted > devices:
         place = line + text.count("\n", 0, maximum.start(1)) + 1
-        each = wanted // int(maximum[1])
-        message = f"{manifest.title} may have {maximum[1]} replicas of {each} devices, and its workers have {devices}"
+        replica_devices = wanted // int(maximum[1])
+        message = (
+            f"{manifest.title} may have {maximum[1]} replicas of {replica_devices} devices, and its workers have {devices}"
+        )
         fix = "Raise maxReplicas of the worker group, or lower max_replicas: those above wait forever."
         yield Finding(rule="quota", weight=Weight.MEDIUM, path=manifest.path, line=place, what=message, fix=fix)
 

@@ -63,8 +63,8 @@ def devices(deployment: Deployment) -> list[dict[str, object]]:
 
 def environment(deployment: Deployment, extra: dict[str, str] | None = None) -> list[dict[str, str]]:
     nobody = {"HOME": "/tmp", "USER": "app"}  # no image has our user in its passwd
-    made = nobody | settings(deployment) | (extra or {})
-    return [{"name": key, "value": value} for key, value in made.items()]
+    variables = nobody | settings(deployment) | (extra or {})
+    return [{"name": key, "value": value} for key, value in variables.items()]
 
 
 def command(deployment: Deployment, number: str, head: str) -> list[str]:

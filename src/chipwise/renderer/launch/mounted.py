@@ -12,8 +12,8 @@ def mounted_volumes(deployment: Deployment, custom: bool = False) -> tuple[Volum
     """Directories that are volumes. What lies in an object store is read by the user's program itself; a command of ours knows
     files only, so that what it names must be there. `custom`: the same for a command of the user's own, where all it takes is a
     folder beside the file."""
-    ours = custom or not deployment.software.is_custom
-    return tuple(one for one in deployment.volumes if one.url is None or (ours and _in_command(deployment, one.path)))
+    by_us = custom or not deployment.software.is_custom
+    return tuple(one for one in deployment.volumes if one.url is None or (by_us and _in_command(deployment, one.path)))
 
 
 def large_copies(deployment: Deployment, size_bytes: float, largest_bytes: float) -> str:

@@ -111,9 +111,9 @@ def _root_gib(deployment: Deployment) -> int:
     local = deployment.node.disk_bytes or 0.0
     if needed <= local:
         return SYSTEM_GIB
-    if why := large_copies(deployment, needed, (LARGEST_GIB - SYSTEM_GIB) * GIB):
+    if refusal := large_copies(deployment, needed, (LARGEST_GIB - SYSTEM_GIB) * GIB):
         raise CannotRender(
-            why,
+            refusal,
             remedy="Take --to kubernetes or slurm, which share a file system, or skypilot, which mounts a bucket; or render a"
             " workload for each part of the data.",
         )

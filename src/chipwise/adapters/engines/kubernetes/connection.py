@@ -75,10 +75,10 @@ class Connection:
         params = {"fieldManager": self.manager, "force": "true", "fieldValidation": "Strict", **(DRY_RUN if dry_run else {})}
         return self._call("PATCH", kind, body["metadata"]["name"], body, params, "application/apply-patch+yaml")
 
-    def replace(self, kind: ObjectKind, made: Object, *, dry_run: bool = False) -> Object:
+    def replace(self, kind: ObjectKind, body: Object, *, dry_run: bool = False) -> Object:
         """Only if it is still as it was read: raises Exists where somebody was faster."""
         params = {"fieldManager": self.manager, **(DRY_RUN if dry_run else {})}
-        return self._call("PUT", kind, made["metadata"]["name"], made, params)
+        return self._call("PUT", kind, body["metadata"]["name"], body, params)
 
     def merge(self, kind: ObjectKind, name: str, change: Object) -> Object:
         params = {"fieldManager": self.manager}
