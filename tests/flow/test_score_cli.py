@@ -87,7 +87,7 @@ def test_a_column_that_is_there_already_is_replaced_and_said(chipwise: Chipwise,
 
 
 def test_json_lines_from_standard_input_come_back_as_csv(chipwise: Chipwise, tmp_path: Path) -> None:
-    lines = (DATA / "own.jsonl").read_text().splitlines()[:4]
+    lines = (DATA / "variants.jsonl").read_text().splitlines()[:4]
     lines.append(json.dumps({**json.loads(lines[0]), "extra": 1}))
     done = chipwise("score", "-", "--out", str(tmp_path / "out.csv"), "--json", typed="\n".join(lines))
     assert done.code == 0, done.err

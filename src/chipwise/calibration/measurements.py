@@ -211,7 +211,7 @@ def packaged() -> tuple[Row, ...]:
             "inference.csv",
             "inference_2.csv",
             "network_rows.csv",
-            "own.jsonl",
+            "own.csv",
             "variants.jsonl",
             "trainers.jsonl",
         )

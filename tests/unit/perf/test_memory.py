@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chipwise.calibration.measurements import read
 from chipwise.perf.arrays import column
 from chipwise.perf.memory import CHUNK, Memory
 from chipwise.perf.memory_serving import (
@@ -322,13 +322,10 @@ def test_vllm_has_what_its_log_says_for_llama_8b_on_an_h100() -> None:
 # Rows measured on an H200
 
 
-def _rows(task: str, file: str = "own.jsonl") -> list[dict[str, Any]]:
-    path = DATA.parent / "measurements" / file
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    found = [line for line in lines if line.get("task") == task and line.get("peak_gb")]
-    if not found:
-        pytest.skip(f"no rows of {task} are stored")
-    return found
+def _rows(task: str, file: str = "own.csv") -> list[dict[str, Any]]:
+    rows = [row for row in read(DATA.parent / "measurements" / file).rows if row.text("task") == task and row.text("peak_gb")]
+    assert rows
+    return [{name: int(cell) if cell.isdecimal() else cell for name, cell in row.cells.items()} for row in rows]
 
 
 def _measured_models(rows: list[dict[str, Any]]) -> Transformers:
@@ -337,7 +334,7 @@ def _measured_models(rows: list[dict[str, Any]]) -> Transformers:
         heads = Attention(row["hidden"], row["heads"], row["kv_heads"], row["hidden"] // row["heads"])
         mlp = FeedForward(row["hidden"], row["ffn_hidden"])
         plain = DecoderShape(layers=row["layers"], hidden=row["hidden"], vocab=row["vocab"], attention=heads, mlp=mlp)
-        tied = abs(plain.parameters / 1e9 - row["params_b"]) > 2e-4
+        tied = abs(plain.parameters / 1e9 - float(row["params_b"])) > 2e-4
         layers.append(layer_of(replace(plain, tied_embeddings=tied)))
     return Transformers.of(layers)
 
