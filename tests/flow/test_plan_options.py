@@ -103,4 +103,4 @@ def test_fine_tuning_without_a_method_trains_adapters(chipwise: Chipwise) -> Non
     asked = ("--samples", "1k", "--seq", "512", "--cloud", "aws")
     named = planned(chipwise, "llama-3.1-8b", "--finetune", "lora", *asked)
     assert planned(chipwise, "llama-3.1-8b", "--finetune", *asked) == named
-    assert cw.plan("llama-3.1-8b", finetune=True, samples="1k", seq=512, cloud="aws").to_dict() == named
+    assert cw.Session().plan("llama-3.1-8b", finetune=True, samples="1k", seq=512, cloud="aws").to_dict() == named

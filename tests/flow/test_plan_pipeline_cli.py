@@ -61,7 +61,7 @@ def test_a_stage_that_cannot_be_placed_ends_in_exit_code_1_and_its_name(chipwise
     file.write_text(
         "kind: pipeline\nname: p\nstages:\n"
         "- {kind: hpc, name: first, flop_per_step: 1e15, precision: fp32}\n"
-        "- {kind: train, name: second, model: llama-3.1-405b, tokens: 1B, limits: {chips: t4}}\n"
+        "- {kind: train, name: second, model: llama-3.1-405b, tokens: 1B, precision: bf16, limits: {chips: t4}}\n"
     )
     done = chipwise("plan", str(file))
     assert done.code == 1

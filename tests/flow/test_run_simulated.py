@@ -331,7 +331,7 @@ tokens: 5B tokens
 sequence_length: 4096
 batch_tokens: 1M tokens
 checkpoint_every: 30min
-goals: {deadline: 9h, objective: cost}
+goals: {deadline: 14h, objective: cost}
 limits: {clouds: [aws], interruptible: true}
 program: {command: [python, train.py]}
 """
